@@ -1,0 +1,60 @@
+# The two commands are `make demo` and `make test`; `make help` lists the rest.
+# Every target installs what is missing first and is safe to repeat: with nothing changed it takes seconds.
+# Ninja compiles on all cores, except files that include torch: at most two at once (1 GB each, see
+# cmake/longhaul_torch.cmake).
+
+FUZZ_SECONDS ?= 60
+BIN := build/release/bin
+
+.DEFAULT_GOAL := build
+.PHONY: build demo test test-slow lint bench fuzz fuzz-coverage asan tsan core clean deps help
+
+# configure(preset): Ninja runs CMake again by itself when a CMake file changes.
+configure = @test -f build/$(1)/build.ninja || cmake --preset $(1)
+
+build: deps ## build everything into build/release (default)
+	$(call configure,release)
+	@cmake --build --preset release
+
+demo: build ## build, then run the main job
+	$(BIN)/longhaul bench codec
+
+test: build ## build, then run all tests but the slow ones
+	ctest --preset release
+
+test-slow: build ## build, then run the tests that take over 10 s each
+	ctest --test-dir build/release -L '^slow$$' --output-on-failure --no-tests=ignore
+
+lint: deps ## formatting, layering and clang-tidy; tools/lint.sh --fix repairs formatting
+	tools/lint.sh --check
+
+bench: build ## run the micro-benchmarks
+	@for program in $(BIN)/*_bench; do $$program || exit 1; done
+
+fuzz: deps ## run each fuzz target for FUZZ_SECONDS (60), then print decoder coverage
+	$(call configure,fuzz)
+	@cmake --build --preset fuzz
+	tools/fuzz.sh $(FUZZ_SECONDS)
+
+fuzz-coverage: deps ## what the inputs of the fuzz targets reach in the decoders, and what not
+	$(call configure,fuzz)
+	@cmake --build --preset fuzz
+	tools/fuzz_coverage.py --lines
+
+asan tsan: deps ## unit and multi tests under address+undefined or thread sanitizers
+	$(call configure,$@)
+	@cmake --build --preset $@
+	ctest --preset $@
+
+core: deps ## the libraries below longhaul/ only, without torch, into build/core
+	@test -f build/core/build.ninja || cmake --preset release -B build/core -DLONGHAUL_TORCH=OFF
+	@cmake --build build/core --target longhaul_core
+
+clean: ## remove build/
+	rm -rf build
+
+deps:
+	@tools/install_deps.sh
+
+help: ## this list
+	@sed -n 's/^\([a-z][a-z -]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12

@@ -1,0 +1,42 @@
+// The longhaul program: parses the command line, runs one subcommand, and turns failures into one
+// line and an exit code.
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <iostream>
+
+#include "apps/longhaul/command.h"
+#include "longhaul/codec/payload.h"
+
+namespace longhaul::apps {
+namespace {
+
+int run_program(int argc, char** argv) {
+  CLI::App program{"Longhaul trains one model on machines that are far apart."};
+  program.name("longhaul");
+  program.require_subcommand(1);
+  program.set_version_flag(
+      "--version", "longhaul " LONGHAUL_VERSION ", wire version " + std::to_string(kWireVersion));
+  program.failure_message([](const CLI::App* app, const CLI::Error& error) {
+    return app->get_name() + ": " + error.what() + " (try --help)\n";
+  });
+  Run run;
+  add_bench(program, run);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return program.exit(error) == 0 ? kExitDone : kExitWrongUse;
+  }
+  return run();
+}
+
+}  // namespace
+}  // namespace longhaul::apps
+
+int main(int argc, char** argv) {
+  try {
+    return longhaul::apps::run_program(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "longhaul: " << error.what() << '\n';
+    return longhaul::apps::kExitFailed;
+  }
+}

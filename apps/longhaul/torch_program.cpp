@@ -1,0 +1,90 @@
+#include "apps/longhaul/torch_program.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+namespace longhaul::apps {
+namespace {
+
+// An open file that is closed with the scope.
+class File {
+ public:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  ~File() { close(); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+  void close() {
+    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  }
+
+ private:
+  int descriptor_;
+};
+
+Error system_error(const std::string& what) {
+  return Error{ErrorCode::kIo, what + ": " + std::strerror(errno)};
+}
+
+std::string read_all(int descriptor) {
+  std::string text;
+  std::array<char, 4096> part;
+  while (true) {
+    const ssize_t got = ::read(descriptor, part.data(), part.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return text;
+    text.append(part.data(), static_cast<std::size_t>(got));
+  }
+}
+
+Result<pid_t> spawn(const std::string& path, const std::vector<std::string>& arguments,
+                    int output) {
+  std::vector<char*> argv{const_cast<char*>(path.c_str())};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  pid_t child = 0;
+  const int failure = posix_spawn(&child, path.c_str(), &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failure == 0) return child;
+  errno = failure;
+  return system_error(path);
+}
+
+}  // namespace
+
+Result<std::string> run_torch_program(const std::vector<std::string>& arguments) {
+  std::error_code unreadable;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", unreadable);
+  const std::filesystem::path path = self.parent_path() / "longhaul-torch";
+  if (!std::filesystem::exists(path)) {
+    return Error{ErrorCode::kNotFound, "longhaul-torch is not installed beside longhaul"};
+  }
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("pipe");
+  const File reading(ends[0]);
+  File writing(ends[1]);
+  const Result<pid_t> child = spawn(path.string(), arguments, writing.descriptor());
+  writing.close();
+  if (!child.ok()) return child.error();
+  std::string output = read_all(reading.descriptor());
+  int status = 0;
+  while (::waitpid(*child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    return Error{ErrorCode::kIo, "longhaul-torch " + arguments.front() + " failed"};
+  }
+  return output;
+}
+
+}  // namespace longhaul::apps

@@ -1,0 +1,43 @@
+// longhaul-torch: what needs libtorch. People run `longhaul`, which executes this.
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "trainer/top_k_bench.h"
+
+namespace {
+
+int run_program(int argc, char** argv) {
+  CLI::App program{"The part of longhaul that links libtorch; run `longhaul` instead."};
+  program.name("longhaul-torch");
+  program.require_subcommand(1);
+  CLI::App* top_k =
+      program.add_subcommand("bench-top-k", "Seconds of torch's abs, topk and gather, as JSON");
+  std::size_t elements = 0;
+  std::size_t keep = 0;
+  std::size_t repetitions = 1;
+  top_k->add_option("--elements", elements)->required();
+  top_k->add_option("--keep", keep)->required();
+  top_k->add_option("--repetitions", repetitions);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return program.exit(error) == 0 ? 0 : 2;
+  }
+  const nlohmann::json result = {
+      {"seconds", longhaul::trainer::torch_top_k_seconds(elements, keep, repetitions)}};
+  std::cout << result.dump() << '\n';
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run_program(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "longhaul-torch: " << error.what() << '\n';
+    return 1;
+  }
+}

@@ -1,0 +1,14 @@
+# Every external library except libtorch (cmake/longhaul_torch.cmake); tools/install_deps.sh installs them.
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)        # PkgConfig::hwy
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)  # PkgConfig::xxhash
+
+if(LONGHAUL_TESTS AND NOT LONGHAUL_FUZZ)
+  find_package(GTest REQUIRED)
+  find_package(benchmark REQUIRED)
+endif()

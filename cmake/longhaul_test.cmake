@@ -1,0 +1,30 @@
+# longhaul_test(name SOURCES … [DEPENDS …] [LIBRARIES …] [LABEL unit])
+# A GoogleTest program longhaul_<name>, each test of which CTest knows by name. LABEL is the ring (unit, multi,
+# torch, e2e), with slow beside it where needed: LABEL e2e slow.
+
+include(GoogleTest)
+
+function(longhaul_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LIBRARIES;LABEL" ${ARGN})
+  if(NOT arg_LABEL)
+    set(arg_LABEL unit)
+  endif()
+  add_executable(longhaul_${name} ${arg_SOURCES})
+  target_include_directories(longhaul_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  list(TRANSFORM arg_DEPENDS PREPEND longhaul_)
+  target_link_libraries(longhaul_${name}
+    PRIVATE longhaul_options ${arg_DEPENDS} ${arg_LIBRARIES} GTest::gtest_main GTest::gmock)
+  gtest_discover_tests(longhaul_${name}
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    DISCOVERY_TIMEOUT 120
+    TEST_LIST longhaul_${name}_tests)
+  # Labels are set by a file that CTest reads after the discovered tests: PROPERTIES of gtest_discover_tests
+  # keeps only the first of several.
+  set(label_file ${CMAKE_CURRENT_BINARY_DIR}/longhaul_${name}_labels.cmake)
+  file(CONFIGURE OUTPUT ${label_file} @ONLY CONTENT
+    "if(longhaul_@name@_tests)  # empty until the program is built
+  set_tests_properties(\${longhaul_@name@_tests} PROPERTIES LABELS \"@arg_LABEL@\")
+endif()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${label_file})
+endfunction()

@@ -1,0 +1,82 @@
+// A codec turns an update into few bytes and keeps account of what it held back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "longhaul/base/bytes.h"
+#include "longhaul/base/result.h"
+#include "longhaul/base/workers.h"
+#include "longhaul/codec/kernels.h"
+#include "longhaul/codec/layer_table.h"
+#include "longhaul/codec/value_format.h"
+
+namespace longhaul {
+
+struct TakeRequest {
+  std::span<float> residual;  // e: in, what was held back so far; out, what is held back now
+  std::span<const float> increment = {};  // g: added to the residual first; empty: nothing to add
+  float residual_decay = 1.0F;            // the residual is multiplied by it before g is added
+  double keep_ratio = 1.0;  // δ in (0, 1]; codecs that do not drop elements ignore it
+  std::uint64_t seed = 0;   // equal on all replicas in one round, different between rounds
+
+  [[nodiscard]] kernels::Feed feed() const {
+    return {.increment = increment, .decay = residual_decay};
+  }
+};
+
+// Every codec conserves: what its payload decodes to plus what it leaves in the residual is what
+// came in, to rounding. Payloads do not depend on the number of threads or on the CPU. Values must
+// be finite: first_non_finite() tells, in a pass that the engine makes anyway.
+class Codec {
+ public:
+  virtual ~Codec() = default;
+
+  // A payload for PayloadView::parse; removes from the residual exactly what the payload decodes
+  // to.
+  [[nodiscard]] virtual ByteBuffer take(const TakeRequest& request) = 0;
+
+  // Bytes that take() will give, for planning: exact where the size does not depend on the values.
+  [[nodiscard]] virtual double expected_bytes(std::size_t elements, double keep_ratio) const = 0;
+
+  // What must be kept in a checkpoint, in place; empty for codecs that start afresh each time.
+  [[nodiscard]] virtual std::span<float> state() { return {}; }
+};
+
+enum class CodecKind : std::uint8_t {
+  kDense,
+  kTopK,
+  kChunkTopK,
+  kThreshold,
+  kRandomK,
+  kCocktail,
+  kSign,
+  kLowRank
+};
+
+struct CodecSpec {
+  CodecKind kind = CodecKind::kDense;
+  ValueFormat values = ValueFormat::kFp32;
+  float threshold = 1e-3F;  // kThreshold: smallest magnitude that is sent
+  std::uint32_t rank = 4;   // kLowRank
+
+  [[nodiscard]] std::string name() const;  // "top_k/bf16"
+};
+
+// Reads "top_k/bf16", "sign", "cocktail", …; without a format, the codec's usual one.
+Result<CodecSpec> parse_codec(std::string_view name);
+
+// The codec of a spec for updates laid out like `layers` (which only low rank looks at; empty: one
+// vector). `workers` must outlive it.
+std::unique_ptr<Codec> make_codec(const CodecSpec& spec, const LayerTable& layers,
+                                  Workers& workers);
+
+// An update that the engine must not merge: an error that names the first position that is NaN or
+// infinite.
+Status check_finite(std::span<const float> values);
+
+}  // namespace longhaul

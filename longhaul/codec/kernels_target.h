@@ -1,0 +1,37 @@
+// What the kernel files share, compiled once per SIMD target: included after hwy/foreach_target.h.
+#if defined(LONGHAUL_CODEC_KERNELS_TARGET_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef LONGHAUL_CODEC_KERNELS_TARGET_H
+#undef LONGHAUL_CODEC_KERNELS_TARGET_H
+#else
+#define LONGHAUL_CODEC_KERNELS_TARGET_H
+#endif
+
+#include <cstddef>
+
+#include "hwy/highway.h"
+#include "longhaul/codec/kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace longhaul::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// At most kLanes wide, so that partial sums are laid out alike everywhere.
+using Floats = HWY_CAPPED(float, kLanes);
+using Words = hn::RebindToUnsigned<Floats>;
+using Ints = hn::RebindToSigned<Floats>;
+constexpr std::size_t kWidth = hn::MaxLanes(Floats());
+static_assert(kLanes % kWidth == 0);
+
+// Calls body(start) for each full vector and tail(i) for each element after the last of them.
+template <std::size_t kStride, typename Body, typename TailBody>
+HWY_INLINE void sweep(std::size_t count, const Body& body, const TailBody& tail) {
+  std::size_t i = 0;
+  for (; i + kStride <= count; i += kStride) body(i);
+  for (; i < count; ++i) tail(i);
+}
+
+}  // namespace longhaul::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard, once per target

@@ -1,0 +1,164 @@
+#include "longhaul/codec/payload.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace longhaul {
+namespace {
+
+constexpr std::uint32_t kMagic =
+    0x50554C48;  // "HLUP" as bytes in the order of the wire: 48 4C 55 50
+constexpr std::size_t kDigestOffset = 24;
+
+std::uint64_t digest_of(ByteView bytes) {
+  const std::uint64_t seed = XXH3_64bits(bytes.data(), kDigestOffset);
+  const ByteView body = bytes.subspan(kPayloadHeaderBytes);
+  return XXH3_64bits_withSeed(body.data(), body.size(), seed);
+}
+
+void write_header(const PayloadHeader& header, std::size_t body_bytes, std::span<std::byte> out) {
+  store_le(out.data(), kMagic);
+  out[4] = std::byte{kWireVersion};
+  out[5] = static_cast<std::byte>(header.kind);
+  out[6] = static_cast<std::byte>(header.format);
+  out[7] = std::byte{0};
+  store_le(out.data() + 8, header.elements);
+  store_le(out.data() + 16, std::uint64_t{body_bytes});
+}
+
+Error refuse(ErrorCode code, std::string what) {
+  return Error{code, "payload: " + std::move(what)};
+}
+
+Result<PayloadHeader> read_header(ByteView bytes, std::uint64_t elements) {
+  if (bytes.size() < kPayloadHeaderBytes)
+    return refuse(ErrorCode::kCorruptPayload, "shorter than its header");
+  ByteReader in(bytes);
+  if (in.u32() != kMagic) return refuse(ErrorCode::kCorruptPayload, "bad magic");
+  if (const auto version = in.u8(); version != kWireVersion) {
+    return refuse(ErrorCode::kMismatch, "wire version " + std::to_string(version) +
+                                            ", this program reads " + std::to_string(kWireVersion));
+  }
+  const std::uint8_t kind = in.u8();
+  const std::uint8_t format = in.u8();
+  if (!is_value_format(format)) return refuse(ErrorCode::kCorruptPayload, "unknown value format");
+  if (in.u8() != 0) return refuse(ErrorCode::kCorruptPayload, "reserved byte is not zero");
+  const PayloadHeader header{
+      .kind = PayloadKind{kind}, .format = ValueFormat{format}, .elements = in.u64()};
+  if (header.elements != elements) {
+    return refuse(ErrorCode::kMismatch, std::to_string(header.elements) + " elements, expected " +
+                                            std::to_string(elements));
+  }
+  if (in.u64() != bytes.size() - kPayloadHeaderBytes)
+    return refuse(ErrorCode::kCorruptPayload, "wrong length");
+  if (in.u64() != digest_of(bytes)) return refuse(ErrorCode::kMismatch, "digest does not match");
+  return header;
+}
+
+template <typename Body>
+Result<PayloadBody> parse_as(ByteView bytes, const BodyContext& context) {
+  Result<Body> body = Body::parse(bytes, context);
+  if (!body.ok()) return std::move(body).error();
+  return PayloadBody(std::move(body).value());
+}
+
+Result<PayloadBody> parse_body(PayloadKind kind, ByteView bytes, const BodyContext& context) {
+  switch (kind) {
+    case PayloadKind::kDense:
+      return parse_as<DenseBody>(bytes, context);
+    case PayloadKind::kSparse:
+      return parse_as<SparseBody>(bytes, context);
+    case PayloadKind::kRandom:
+      return parse_as<RandomBody>(bytes, context);
+    case PayloadKind::kRandomSparse:
+      return parse_as<RandomSparseBody>(bytes, context);
+    case PayloadKind::kLowRank:
+      return parse_as<LowRankBody>(bytes, context);
+  }
+  return Error{ErrorCode::kCorruptPayload, "unknown kind"};
+}
+
+}  // namespace
+
+ByteBuffer seal_payload(const PayloadHeader& header, std::span<const ByteBuffer> body_parts) {
+  std::size_t body_bytes = 0;
+  for (const ByteBuffer& part : body_parts) body_bytes += part.size();
+  ByteBuffer bytes;
+  bytes.reserve(kPayloadHeaderBytes + body_bytes);
+  bytes.resize(kPayloadHeaderBytes);
+  for (const ByteBuffer& part : body_parts) bytes.insert(bytes.end(), part.begin(), part.end());
+  seal_payload(header, bytes);
+  return bytes;
+}
+
+void seal_payload(const PayloadHeader& header, std::span<std::byte> bytes) {
+  LONGHAUL_CHECK_GE(bytes.size(), kPayloadHeaderBytes);
+  write_header(header, bytes.size() - kPayloadHeaderBytes, bytes);
+  store_le(bytes.data() + kDigestOffset, digest_of(bytes));
+}
+
+void reseal_payload(std::span<std::byte> bytes) {
+  LONGHAUL_CHECK_GE(bytes.size(), kPayloadHeaderBytes);
+  store_le(bytes.data(), kMagic);
+  store_le(bytes.data() + 16, std::uint64_t{bytes.size() - kPayloadHeaderBytes});
+  store_le(bytes.data() + kDigestOffset, digest_of(bytes));
+}
+
+Result<PayloadView> PayloadView::parse(ByteView bytes, std::uint64_t elements) {
+  const Result<PayloadHeader> header = read_header(bytes, elements);
+  if (!header.ok()) return header.error();
+  const BodyContext context{.format = header->format,
+                            .elements = static_cast<std::size_t>(elements)};
+  Result<PayloadBody> body = parse_body(header->kind, bytes.subspan(kPayloadHeaderBytes), context);
+  if (!body.ok()) return std::move(body).error().within("payload");
+  return PayloadView(*header, bytes.size(), std::move(body).value());
+}
+
+std::size_t PayloadView::values() const {
+  return std::visit([](const auto& body) { return body.values(); }, body_);
+}
+
+bool PayloadView::is_dense() const {
+  return std::visit([]<typename Body>(const Body&) { return !NamesItsElements<Body>; }, body_);
+}
+
+void PayloadView::entries_of(std::size_t tile, TileEntries& entries) const {
+  std::visit(
+      [&]<typename Body>(const Body& body) {
+        LONGHAUL_CHECK(NamesItsElements<Body>);
+        if constexpr (NamesItsElements<Body>) body.entries_of(tile, entries);
+      },
+      body_);
+}
+
+void PayloadView::add_tile(std::size_t tile, float weight, std::span<float> out,
+                           TileEntries& scratch) const {
+  LONGHAUL_CHECK_EQ(out.size(), tile_size(tile, elements()));
+  std::visit(
+      [&]<typename Body>(const Body& body) {
+        if constexpr (NamesItsElements<Body>) {
+          body.entries_of(tile, scratch);
+          for (std::size_t i = 0; i < scratch.positions.size(); ++i) {
+            out[scratch.positions[i]] += weight * scratch.values[i];
+          }
+        } else {
+          body.add_tile(tile, weight, out, scratch);
+        }
+      },
+      body_);
+}
+
+void add(const PayloadView& payload, float weight, std::span<float> out) {
+  LONGHAUL_CHECK_EQ(out.size(), payload.elements());
+  TileEntries scratch;
+  for (std::size_t tile = 0; tile < tile_count(out.size()); ++tile) {
+    payload.add_tile(tile, weight, out.subspan(tile_begin(tile), tile_size(tile, out.size())),
+                     scratch);
+  }
+}
+
+}  // namespace longhaul

@@ -1,0 +1,213 @@
+#include "longhaul/codec/kernels.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "longhaul/base/check.h"
+#include "longhaul/codec/bf16.h"
+#include "longhaul/codec/kernels_plain.h"
+
+static_assert(std::endian::native == std::endian::little, "marks are stored as bytes");
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "longhaul/codec/select_kernels.cpp"
+#include "hwy/foreach_target.h"  // includes this file once per target
+#include "longhaul/codec/kernels_target.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace longhaul::kernels::HWY_NAMESPACE {
+namespace {
+
+template <bool kAdd, bool kDecay>
+HWY_INLINE auto fed(Floats d, const float* residual, const float* increment, float decay) {
+  auto v = hn::LoadU(d, residual);
+  if constexpr (kDecay) v = hn::Mul(v, hn::Set(d, decay));
+  if constexpr (kAdd) v = hn::Add(v, hn::LoadU(d, increment));
+  return v;
+}
+
+template <bool kAdd, bool kDecay>
+void feed_loop(float* residual, const float* increment, float decay, std::size_t count) {
+  const Floats d;
+  sweep<kWidth>(
+      count,
+      [&](std::size_t i) HWY_ATTR {
+        hn::StoreU(fed<kAdd, kDecay>(d, residual + i, kAdd ? increment + i : nullptr, decay), d,
+                   residual + i);
+      },
+      [&](std::size_t i) {
+        if constexpr (kDecay) residual[i] *= decay;
+        if constexpr (kAdd) residual[i] += increment[i];
+      });
+}
+
+// One byte of marks for eight elements that start at `residual`.
+template <bool kAdd, bool kDecay>
+HWY_INLINE void mark_group(float* residual, const float* increment, float decay, float threshold,
+                           std::uint8_t* marks) {
+  const Floats d;
+  const auto limit = hn::Set(d, threshold);
+  if constexpr (kWidth >= 8) {
+    const auto v = fed<kAdd, kDecay>(d, residual, increment, decay);
+    if constexpr (kAdd || kDecay) hn::StoreU(v, d, residual);
+    hn::StoreMaskBits(d, hn::Ge(hn::Abs(v), limit), marks);
+  } else {
+    unsigned byte = 0;
+    for (std::size_t j = 0; j < 8; j += kWidth) {
+      const auto v = fed<kAdd, kDecay>(d, residual + j, kAdd ? increment + j : nullptr, decay);
+      if constexpr (kAdd || kDecay) hn::StoreU(v, d, residual + j);
+      std::uint8_t part[8] = {};
+      hn::StoreMaskBits(d, hn::Ge(hn::Abs(v), limit), part);
+      byte |= static_cast<unsigned>(part[0]) << j;
+    }
+    *marks = static_cast<std::uint8_t>(byte);
+  }
+}
+
+template <bool kAdd, bool kDecay>
+void feed_and_mark_loop(std::span<float> residual, const Feed& feed, float threshold,
+                        std::span<std::uint64_t> marks) {
+  constexpr std::size_t kGroup = std::max<std::size_t>(kWidth, 8);
+  auto* bytes = reinterpret_cast<std::uint8_t*>(marks.data());
+  float* values = residual.data();
+  const float* increment = feed.increment.data();
+  const std::size_t whole = residual.size() / 64 * 64;
+  for (std::size_t i = 0; i < whole; i += kGroup) {
+    mark_group<kAdd, kDecay>(values + i, kAdd ? increment + i : nullptr, feed.decay, threshold,
+                             bytes + i / 8);
+  }
+  if (whole == residual.size()) return;
+  const std::size_t rest = residual.size() - whole;
+  plain::feed_and_mark(residual.subspan(whole), feed.part(whole, rest), threshold,
+                       marks.subspan(whole / 64));
+}
+
+void feed_target(std::span<float> residual, const Feed& feed) {
+  const bool adds = !feed.increment.empty();
+  const bool decays = feed.decay != 1.0F;
+  float* values = residual.data();
+  const float* increment = feed.increment.data();
+  if (adds && decays) return feed_loop<true, true>(values, increment, feed.decay, residual.size());
+  if (adds) return feed_loop<true, false>(values, increment, feed.decay, residual.size());
+  if (decays) return feed_loop<false, true>(values, increment, feed.decay, residual.size());
+}
+
+void feed_and_mark_target(std::span<float> residual, const Feed& feed, float threshold,
+                          std::span<std::uint64_t> marks) {
+  const bool adds = !feed.increment.empty();
+  const bool decays = feed.decay != 1.0F;
+  if (adds && decays) return feed_and_mark_loop<true, true>(residual, feed, threshold, marks);
+  if (adds) return feed_and_mark_loop<true, false>(residual, feed, threshold, marks);
+  if (decays) return feed_and_mark_loop<false, true>(residual, feed, threshold, marks);
+  feed_and_mark_loop<false, false>(residual, feed, threshold, marks);
+}
+
+// Writes the positions of a word four at a time, past the last one if need be: the next word writes
+// over it.
+HWY_INLINE std::uint16_t* set_bits_of_word(std::uint64_t word, std::size_t base,
+                                           std::uint16_t* next) {
+  const auto count = static_cast<std::size_t>(std::popcount(word));
+  for (std::size_t i = 0; i < count; i += 4) {
+    for (std::size_t j = 0; j < 4; ++j) {
+      next[i + j] =
+          static_cast<std::uint16_t>(base + static_cast<std::size_t>(std::countr_zero(word)));
+      word &= word - 1;
+    }
+  }
+  return next + count;
+}
+
+std::size_t set_bits_target(std::span<const std::byte> bits, std::span<std::uint16_t> positions) {
+  std::uint16_t* next = positions.data();
+  std::uint64_t word = 0;
+  std::size_t i = 0;
+  for (; i + 8 <= bits.size(); i += 8) {
+    std::memcpy(&word, bits.data() + i, 8);
+    next = set_bits_of_word(word, 8 * i, next);
+  }
+  word = 0;
+  if (i < bits.size()) std::memcpy(&word, bits.data() + i, bits.size() - i);
+  next = set_bits_of_word(word, 8 * i, next);
+  return static_cast<std::size_t>(next - positions.data());
+}
+
+std::size_t count_at_least_target(std::span<const float> values, float threshold) {
+  const Floats d;
+  const Ints di;
+  const auto limit = hn::Set(d, threshold);
+  auto total = hn::Zero(di);  // a true mask is -1 in every lane: at most 2^31 elements per lane
+  std::size_t tail = 0;
+  sweep<kWidth>(
+      values.size(),
+      [&](std::size_t i) HWY_ATTR {
+        const auto hit = hn::Ge(hn::Abs(hn::LoadU(d, values.data() + i)), limit);
+        total = hn::Sub(total, hn::BitCast(di, hn::VecFromMask(d, hit)));
+      },
+      [&](std::size_t i) { tail += std::bit_cast<float>(magnitude_bits(values[i])) >= threshold; });
+  return tail + static_cast<std::size_t>(hn::GetLane(hn::SumOfLanes(di, total)));
+}
+
+std::size_t first_non_finite_target(std::span<const float> values) {
+  const Floats d;
+  const Words dw;
+  constexpr std::size_t kBlock = 4 * kLanes;
+  const std::size_t whole = values.size() / kBlock * kBlock;
+  std::size_t i = 0;
+  for (; i < whole; i += kBlock) {
+    auto worst = hn::Zero(dw);
+    for (std::size_t j = 0; j < kBlock; j += kWidth) {
+      const auto bits = hn::BitCast(dw, hn::LoadU(d, values.data() + i + j));
+      worst = hn::Max(worst, hn::And(bits, hn::Set(dw, kMagnitudeMask)));
+    }
+    if (!hn::AllFalse(dw, hn::Gt(worst, hn::Set(dw, kInfinityBits - 1U)))) break;
+  }
+  return i + plain::first_non_finite(values.subspan(i));
+}
+
+}  // namespace
+}  // namespace longhaul::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace longhaul::kernels {
+
+HWY_EXPORT(feed_target);
+HWY_EXPORT(feed_and_mark_target);
+HWY_EXPORT(set_bits_target);
+HWY_EXPORT(count_at_least_target);
+HWY_EXPORT(first_non_finite_target);
+
+void feed(std::span<float> residual, const Feed& feed) {
+  if (!feed.increment.empty()) LONGHAUL_CHECK_EQ(feed.increment.size(), residual.size());
+  HWY_DYNAMIC_DISPATCH(feed_target)(residual, feed);
+}
+
+void feed_and_mark(std::span<float> residual, const Feed& feed, float threshold,
+                   std::span<std::uint64_t> marks) {
+  if (!feed.increment.empty()) LONGHAUL_CHECK_EQ(feed.increment.size(), residual.size());
+  LONGHAUL_CHECK_GE(marks.size(), mark_words(residual.size()));
+  HWY_DYNAMIC_DISPATCH(feed_and_mark_target)(residual, feed, threshold, marks);
+}
+
+void mark(std::span<const float> values, float threshold, std::span<std::uint64_t> marks) {
+  LONGHAUL_CHECK_GE(marks.size(), mark_words(values.size()));
+  // Without increment and decay the loop only reads.
+  const std::span unchanged(const_cast<float*>(values.data()), values.size());
+  HWY_DYNAMIC_DISPATCH(feed_and_mark_target)(unchanged, Feed{}, threshold, marks);
+}
+
+std::size_t set_bits(std::span<const std::byte> bits, std::span<std::uint16_t> positions) {
+  return HWY_DYNAMIC_DISPATCH(set_bits_target)(bits, positions);
+}
+
+std::size_t count_at_least(std::span<const float> values, float threshold) {
+  return HWY_DYNAMIC_DISPATCH(count_at_least_target)(values, threshold);
+}
+
+std::size_t first_non_finite(std::span<const float> values) {
+  return HWY_DYNAMIC_DISPATCH(first_non_finite_target)(values);
+}
+
+}  // namespace longhaul::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,35 @@
+// Writing payloads tile by tile, several tiles at once: what codecs share.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "longhaul/base/bytes.h"
+#include "longhaul/base/workers.h"
+#include "longhaul/codec/payload.h"
+#include "longhaul/codec/tile.h"
+
+namespace longhaul {
+
+// Consecutive tiles that one task goes through in order.
+struct TileRange {
+  std::size_t first = 0;
+  std::size_t end = 0;
+};
+
+// A few ranges per thread, so that a slow one does not hold up the others; one for a single thread.
+std::vector<TileRange> split_tiles(std::size_t tiles, const Workers& workers);
+
+// Calls write(tile, out, scratch) for every tile, and seals what was written in the order of the
+// tiles.
+using WriteTile = std::function<void(std::size_t tile, ByteWriter& out, TileEntries& scratch)>;
+ByteBuffer write_tiles(const PayloadHeader& header, ByteBuffer prefix, Workers& workers,
+                       const WriteTile& write);
+
+// Writes the values of `entries` and takes what they decode to out of the residual of the tile.
+void take_values(ValueFormat format, TileEntries& entries, std::span<float> residual,
+                 ByteWriter& out);
+
+}  // namespace longhaul

@@ -1,0 +1,257 @@
+#include "longhaul/codec/top_k.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "longhaul/codec/bf16.h"
+#include "longhaul/codec/dense.h"
+#include "longhaul/codec/sparse_size.h"
+#include "longhaul/codec/top_select.h"
+
+namespace longhaul {
+namespace {
+
+using Candidates = TopK::Candidates;
+
+constexpr std::size_t kPiece = 4096;  // stays in L1 between marking and collecting
+constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+
+// Where somewhat more than k of the fed elements lie above: from whole cache lines spread evenly
+// over the update.
+std::uint32_t sampled_cut(std::span<const float> residual, const kernels::Feed& feed,
+                          std::size_t k) {
+  constexpr std::size_t kLine = 16;
+  const std::size_t all_lines = residual.size() / kLine;
+  const std::size_t lines = std::min<std::size_t>(2048, all_lines);
+  std::vector<std::uint32_t> sample;
+  sample.reserve(lines * kLine);
+  for (std::size_t i = 0; i < lines; ++i) {
+    // Not exactly periodic, or it would meet the same column of every matrix row.
+    const std::size_t line = i * all_lines / lines + (i * 0x9E3779B1U >> 7) % (all_lines / lines);
+    for (std::size_t j = kLine * line; j < kLine * (line + 1); ++j) {
+      const float increment = feed.increment.empty() ? 0.0F : feed.increment[j];
+      sample.push_back(magnitude_bits(residual[j] * feed.decay + increment));
+    }
+  }
+  const double share = static_cast<double>(k) / static_cast<double>(residual.size());
+  const double expected = share * static_cast<double>(sample.size());
+  const double rank = expected + 5.0 * std::sqrt(expected) + 8.0;
+  if (rank >= static_cast<double>(sample.size())) return 1;
+  return std::max(1U, kth_largest(sample, static_cast<std::size_t>(rank)));
+}
+
+// Appends what is marked in one piece, which begins at `first` in its tile.
+void collect_marked(std::span<const std::uint64_t> marks, std::span<const float> piece,
+                    std::size_t first, Candidates& out) {
+  const std::size_t before = out.positions.size();
+  const std::size_t count = append_marked(marks, out.positions);
+  out.values.resize(before + count);
+  for (std::size_t i = before; i < before + count; ++i) {
+    out.values[i] = piece[out.positions[i]];
+    out.positions[i] = static_cast<std::uint16_t>(out.positions[i] + first);
+  }
+}
+
+// Drops the candidates from `begin` on that the cut does not keep.
+void drop_below(ExactCut& cut, std::size_t begin, Candidates& out) {
+  std::size_t kept = begin;
+  for (std::size_t i = begin; i < out.values.size(); ++i) {
+    out.positions[kept] = out.positions[i];
+    out.values[kept] = out.values[i];
+    kept += cut.keeps(magnitude_bits(out.values[i]));
+  }
+  out.positions.resize(kept);
+  out.values.resize(kept);
+}
+
+// One take(): the residual, what is fed to it, and the candidates found so far.
+class Selection {
+ public:
+  Selection(const TakeRequest& request, std::size_t k, Workers& workers,
+            std::vector<Candidates>& ranges)
+      : residual_(request.residual),
+        feed_(request.feed()),
+        k_(k),
+        workers_(workers),
+        ranges_(ranges) {
+    const std::vector<TileRange> split = split_tiles(tile_count(residual_.size()), workers);
+    ranges_.resize(split.size());
+    for (std::size_t i = 0; i < split.size(); ++i) ranges_[i].tiles = split[i];
+  }
+
+  // Feeds the residual and collects candidates, at least k unless fewer are not zero.
+  void collect() {
+    const std::uint32_t guess = sampled_cut(residual_, feed_, k_);
+    // The sample promises far fewer than this; more means that it misled.
+    collect_above(guess, 4 * k_ / ranges_.size() + 4 * kPiece);
+    const bool enough = candidate_count() >= k_ || guess == 1;
+    if (enough && std::ranges::none_of(ranges_, &Candidates::overflowed)) return;
+    const Cut cut =
+        find_cut([&](float threshold) { return count_at_least(threshold); }, k_, k_ / 4, guess);
+    if (cut.at_least <= k_ + k_ / 4) return collect_above(cut.bits, kNoLimit);
+    collect_with_ties(
+        {.bits = cut.bits, .ties = k_ - count_at_least(std::bit_cast<float>(cut.bits + 1))});
+  }
+
+  // Finds where to cut the candidates so that exactly min(k, non-zero elements) remain.
+  void cut_exactly() {
+    const std::size_t total = candidate_count();
+    if (total <= k_) return;
+    Scratch<std::uint32_t> bits(total);
+    auto* next = bits.data();
+    for (const Candidates& range : ranges_)
+      next = std::ranges::transform(range.values, next, magnitude_bits).out;
+    const ExactCut cut = exact_cut(bits, k_);
+    cut_ = cut.bits;
+    std::size_t left = cut.ties;
+    for (Candidates& range : ranges_) {
+      const auto ties = std::ranges::count_if(
+          range.values, [&](float v) { return magnitude_bits(v) == cut.bits; });
+      range.ties = std::min(static_cast<std::size_t>(ties), left);
+      left -= range.ties;
+    }
+  }
+
+  ByteBuffer encode(ValueFormat format) {
+    std::vector<ByteBuffer> parts(ranges_.size());
+    const double share = 1.1 / static_cast<double>(parts.size());
+    const auto room =
+        static_cast<std::size_t>(share * expected_sparse_bytes(format, residual_.size(), k_));
+    workers_.run(parts.size(), [&](std::size_t i) {
+      ByteWriter out;
+      out.reserve(room);
+      encode_range(format, ranges_[i], out);
+      parts[i] = std::move(out).release();
+    });
+    return seal_payload(
+        {.kind = PayloadKind::kSparse, .format = format, .elements = residual_.size()}, parts);
+  }
+
+ private:
+  [[nodiscard]] std::size_t candidate_count() const {
+    return std::accumulate(
+        ranges_.begin(), ranges_.end(), std::size_t{0},
+        [](std::size_t sum, const Candidates& range) { return sum + range.positions.size(); });
+  }
+
+  [[nodiscard]] std::size_t count_at_least(float threshold) {
+    std::vector<std::size_t> counts(ranges_.size());
+    workers_.run(ranges_.size(), [&](std::size_t i) {
+      const std::size_t begin = tile_begin(ranges_[i].tiles.first);
+      const std::size_t end = std::min(residual_.size(), tile_begin(ranges_[i].tiles.end));
+      counts[i] = kernels::count_at_least(residual_.subspan(begin, end - begin), threshold);
+    });
+    return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  }
+
+  void collect_above(std::uint32_t cut, std::size_t limit) {
+    workers_.run(ranges_.size(), [&](std::size_t i) {
+      Candidates& out = ranges_[i];
+      for_each_piece(cut, out,
+                     [&](std::span<const std::uint64_t> marks, std::span<const float> piece,
+                         std::size_t first) {
+                       out.overflowed |= out.positions.size() > limit;
+                       if (!out.overflowed) collect_marked(marks, piece, first, out);
+                     });
+    });
+    feed_ = {};  // fed once
+  }
+
+  // Where so many magnitudes are equal that not all of them can be candidates: in order, as the
+  // first ones win.
+  void collect_with_ties(ExactCut cut) {
+    for (Candidates& out : ranges_) {
+      for_each_piece(cut.bits, out,
+                     [&](std::span<const std::uint64_t> marks, std::span<const float> piece,
+                         std::size_t first) {
+                       const std::size_t before = out.positions.size();
+                       collect_marked(marks, piece, first, out);
+                       drop_below(cut, before, out);
+                     });
+    }
+  }
+
+  // Feeds and marks the pieces of a range in order, and calls visit(marks, piece, where it begins
+  // in its tile).
+  template <typename Visit>
+  void for_each_piece(std::uint32_t cut, Candidates& out, const Visit& visit) const {
+    out.clear();
+    std::array<std::uint64_t, kernels::mark_words(kPiece)> storage;
+    for (std::size_t tile = out.tiles.first; tile < out.tiles.end; ++tile) {
+      const std::size_t tile_end = tile_begin(tile) + tile_size(tile, residual_.size());
+      for (std::size_t first = tile_begin(tile); first < tile_end; first += kPiece) {
+        const std::size_t here = std::min(kPiece, tile_end - first);
+        const std::span piece = residual_.subspan(first, here);
+        const std::span marks = std::span(storage).first(kernels::mark_words(here));
+        kernels::feed_and_mark(piece, feed_.part(first, here), std::bit_cast<float>(cut), marks);
+        visit(marks, piece, first - tile_begin(tile));
+      }
+      out.tile_ends.push_back(out.positions.size());
+    }
+  }
+
+  void encode_range(ValueFormat format, const Candidates& range, ByteWriter& out) {
+    TileEntries entries;
+    std::size_t begin = 0;
+    ExactCut cut{.bits = cut_, .ties = range.ties};
+    for (std::size_t tile = range.tiles.first; tile < range.tiles.end; ++tile) {
+      const std::size_t end = range.tile_ends[tile - range.tiles.first];
+      const std::span part = residual_.subspan(tile_begin(tile), tile_size(tile, residual_.size()));
+      entries.resize(end - begin);
+      std::size_t kept = 0;
+      for (std::size_t i = begin; i < end; ++i) {
+        entries.positions[kept] = range.positions[i];
+        entries.values[kept] = range.values[i];
+        kept += cut.keeps(magnitude_bits(range.values[i]));
+        // The residual was last touched a whole update ago: fetch its lines while positions are
+        // coded.
+        __builtin_prefetch(&part[range.positions[i]], 1);
+      }
+      entries.resize(kept);
+      begin = end;
+      write_positions(entries.positions, out);
+      take_values(format, entries, part, out);
+    }
+  }
+
+  std::span<float> residual_;
+  kernels::Feed feed_;
+  std::size_t k_;
+  std::uint32_t cut_ =
+      0;  // candidates above it are kept, and as many at it as their range may keep
+  Workers& workers_;
+  std::vector<Candidates>& ranges_;
+};
+
+}  // namespace
+
+void TopK::Candidates::clear() {
+  tile_ends.clear();
+  positions.clear();
+  values.clear();
+  ties = 0;
+  overflowed = false;
+}
+
+ByteBuffer TopK::take(const TakeRequest& request) {
+  const std::size_t elements = request.residual.size();
+  const std::size_t k = kept_count(elements, request.keep_ratio);
+  if (dense_is_smaller(format_, elements, k)) return Dense(format_, workers_).take(request);
+  Selection selection(request, k, workers_, scratch_);
+  selection.collect();
+  selection.cut_exactly();
+  return selection.encode(format_);
+}
+
+double TopK::expected_bytes(std::size_t elements, double keep_ratio) const {
+  const std::size_t k = kept_count(elements, keep_ratio);
+  if (dense_is_smaller(format_, elements, k))
+    return Dense(format_, workers_).expected_bytes(elements, keep_ratio);
+  return expected_sparse_bytes(format_, elements, k);
+}
+
+}  // namespace longhaul

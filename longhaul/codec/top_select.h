@@ -1,0 +1,52 @@
+// Finding the k largest magnitudes by counting: exact, equal magnitudes resolved by index.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "longhaul/base/scratch.h"
+
+namespace longhaul {
+
+// Magnitudes are compared as the integers that their bits are: the same order, denormals included.
+// Zeros are never selected: sending them would tell nobody anything.
+struct Cut {
+  std::uint32_t bits = 1;    // elements with magnitude_bits >= bits are candidates
+  std::size_t at_least = 0;  // how many there are
+};
+
+// A cut with k to k + slack candidates, or, where equal magnitudes make that impossible, the
+// largest cut with at least k. With fewer than k non-zero elements: all of them. `count` counts
+// candidates, `hint` is where to look first.
+Cut find_cut(const std::function<std::size_t(float threshold)>& count, std::size_t k,
+             std::size_t slack, std::uint32_t hint);
+
+// The k-th largest of `bits` (1 <= k <= bits.size()); may reorder them.
+std::uint32_t kth_largest(std::span<std::uint32_t> bits, std::size_t k);
+
+// Which candidates are among the k largest: all above `bits`, and the first `ties` equal to it.
+struct ExactCut {
+  std::uint32_t bits = 0;
+  std::size_t ties = 0;
+
+  // Asked of all candidates in ascending order of position: uses up ties.
+  bool keeps(std::uint32_t candidate) {
+    const bool tied = candidate == bits && ties > 0;
+    ties -= tied;
+    return candidate > bits || tied;
+  }
+};
+// `candidates` are magnitude bits, more than k of them; may reorder them.
+ExactCut exact_cut(std::span<std::uint32_t> candidates, std::size_t k);
+
+// Appends the ascending positions of the k largest magnitudes of `values` (at most a tile) and
+// returns the smallest one's bits, a good hint for the next call.
+std::uint32_t select_top(std::span<const float> values, std::size_t k, std::uint32_t hint,
+                         Scratch<std::uint16_t>& positions);
+
+// Appends the ascending positions of the set marks (at most a tile of them) and returns how many.
+std::size_t append_marked(std::span<const std::uint64_t> marks, Scratch<std::uint16_t>& positions);
+
+}  // namespace longhaul

@@ -1,0 +1,9 @@
+// Bodies with a seed, and positions and values inside the subset it stands for.
+#include "tests/fuzz/body_fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace longhaul;
+  const fuzz::BodyInput input = fuzz::split_input(PayloadKind::kRandomSparse, {data, size});
+  fuzz::check_decoder(fuzz::sealed(input), input.header.elements);
+  return 0;
+}

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Formatting, layering, clang-tidy. --check (default) fails on any finding; --fix repairs formatting first.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mode=${1:---check}
+case $mode in
+  --check) format=(clang-format --dry-run --Werror) ;;
+  --fix) format=(clang-format -i) ;;
+  *)
+    echo "usage: tools/lint.sh [--check|--fix]" >&2
+    exit 2
+    ;;
+esac
+
+# Tracked files and new ones that are not ignored, without those deleted in the working tree.
+sources() {
+  git ls-files -z --cached --others --exclude-standard -- '*.h' '*.cpp' |
+    while IFS= read -r -d '' file; do [[ -f $file ]] && printf '%s\0' "$file"; done
+}
+
+echo "lint: clang-format"
+sources | xargs -0 -r "${format[@]}"
+
+echo "lint: layers"
+tools/check_layers.py --self-test
+tools/check_layers.py
+
+echo "lint: clang-tidy"
+[[ -f build/tidy/build.ninja ]] || cmake --preset tidy > /dev/null
+# Ninja does not know that .clang-tidy is an input of every object.
+if [[ .clang-tidy -nt build/tidy/.clang-tidy-seen ]]; then
+  cmake --build --preset tidy --target clean > /dev/null
+  touch -r .clang-tidy build/tidy/.clang-tidy-seen
+fi
+cmake --build --preset tidy -- -k 0
