@@ -41,7 +41,7 @@ void mark(std::span<const float> values, float threshold, std::span<std::uint64_
 // The ascending positions of the set bits of a bit string, modulo 2^16; bit 0 is the lowest of the
 // first byte. `positions` has room for all of them and kSetBitsSlack more, whose contents are then
 // undefined. Returns how many.
-inline constexpr std::size_t kSetBitsSlack = 4;
+inline constexpr std::size_t kSetBitsSlack = 8;
 std::size_t set_bits(std::span<const std::byte> bits, std::span<std::uint16_t> positions);
 
 std::size_t count_at_least(std::span<const float> values, float threshold);

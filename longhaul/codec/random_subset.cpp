@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 
 #include "longhaul/base/check.h"
 #include "longhaul/codec/tile.h"
@@ -30,10 +29,15 @@ class Strata {
         elements_(tile_elements),
         count_(subset.count_in(tile_elements)),
         rotation_(scaled(mixed(seed_), tile_elements)) {
-    const auto strata = std::views::iota(std::size_t{0}, count_);
-    const auto is_before_the_end = [&](std::size_t j) { return element(j) < elements_; };
-    first_around_ = static_cast<std::size_t>(
-        std::ranges::partition_point(strata, is_before_the_end) - strata.begin());
+    // By halving; std::ranges::partition_point on an iota would say it, but not to clang 14.
+    for (std::size_t end = count_; first_around_ < end;) {
+      const std::size_t middle = (first_around_ + end) / 2;
+      if (element(middle) < elements_) {
+        first_around_ = middle + 1;
+      } else {
+        end = middle;
+      }
+    }
   }
 
   [[nodiscard]] std::size_t count() const { return count_; }

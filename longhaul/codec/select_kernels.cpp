@@ -1,6 +1,7 @@
 #include "longhaul/codec/kernels.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -8,7 +9,31 @@
 #include "longhaul/codec/bf16.h"
 #include "longhaul/codec/kernels_plain.h"
 
+#ifndef LONGHAUL_CODEC_BITS_OF_BYTE  // once, not once per target
+#define LONGHAUL_CODEC_BITS_OF_BYTE
 static_assert(std::endian::native == std::endian::little, "marks are stored as bytes");
+
+namespace longhaul::kernels {
+namespace {
+
+struct ByteRow {
+  std::array<std::uint8_t, 8> positions{};
+  std::uint8_t count = 0;
+};
+
+constexpr std::array<ByteRow, 256> kBitsOfByte = [] {
+  std::array<ByteRow, 256> rows{};
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    for (std::uint8_t bit = 0; bit < 8; ++bit) {
+      if ((byte >> bit & 1U) != 0) rows[byte].positions[rows[byte].count++] = bit;
+    }
+  }
+  return rows;
+}();
+
+}  // namespace
+}  // namespace longhaul::kernels
+#endif
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "longhaul/codec/select_kernels.cpp"
@@ -103,17 +128,40 @@ void feed_and_mark_target(std::span<float> residual, const Feed& feed, float thr
   feed_and_mark_loop<false, false>(residual, feed, threshold, marks);
 }
 
-// Writes the positions of a word four at a time, past the last one if need be: the next word writes
-// over it.
+// Both write past the last position: the next word writes over it.
+HWY_INLINE void write_few(std::uint64_t word, std::size_t base, std::uint16_t* next) {
+  for (std::size_t i = 0; i < kSetBitsSlack; ++i) {
+    next[i] = static_cast<std::uint16_t>(base + static_cast<std::size_t>(std::countr_zero(word)));
+    word &= word - 1;
+  }
+}
+
+// A byte at a time from a table: no branch depends on the bits.
+HWY_INLINE void write_many(std::uint64_t word, std::size_t base, std::uint16_t* next) {
+#if HWY_TARGET == HWY_SCALAR
+  for (; word != 0; word &= word - 1) {
+    *next++ = static_cast<std::uint16_t>(base + static_cast<std::size_t>(std::countr_zero(word)));
+  }
+#else
+  const hn::FixedTag<std::uint16_t, 8> d16;
+  const hn::Rebind<std::uint8_t, decltype(d16)> d8;
+  for (std::size_t i = 0; i < 8; ++i, word >>= 8) {
+    const auto& row = kBitsOfByte[word & 0xFF];
+    const auto start = hn::Set(d16, static_cast<std::uint16_t>(base + 8 * i));
+    hn::StoreU(hn::Add(hn::PromoteTo(d16, hn::LoadU(d8, row.positions.data())), start), d16, next);
+    next += row.count;
+  }
+#endif
+}
+
 HWY_INLINE std::uint16_t* set_bits_of_word(std::uint64_t word, std::size_t base,
                                            std::uint16_t* next) {
+  if (word == 0) return next;
   const auto count = static_cast<std::size_t>(std::popcount(word));
-  for (std::size_t i = 0; i < count; i += 4) {
-    for (std::size_t j = 0; j < 4; ++j) {
-      next[i + j] =
-          static_cast<std::uint16_t>(base + static_cast<std::size_t>(std::countr_zero(word)));
-      word &= word - 1;
-    }
+  if (count <= kSetBitsSlack) {
+    write_few(word, base, next);
+  } else {
+    write_many(word, base, next);
   }
   return next + count;
 }

@@ -100,36 +100,77 @@ kernels::Grid grid_between(ValueFormat format, Ends ends) {
   return grid;
 }
 
-// Codes of `bits` bits, the first in the lowest bits of the first byte.
-void pack(std::span<const std::uint8_t> codes, unsigned bits, std::byte* out) {
-  const std::size_t per_byte = 8 / bits;
-  const std::size_t whole = codes.size() / per_byte;
-  for (std::size_t i = 0; i < whole; ++i) {
-    unsigned byte = 0;
-    for (std::size_t j = 0; j < per_byte; ++j)
-      byte |= unsigned{codes[i * per_byte + j]} << (j * bits);
-    out[i] = static_cast<std::byte>(byte);
+// Codes of kBits bits move between a byte each and side by side, eight at a time, in three steps
+// that double or halve the distance between them.
+template <unsigned kBits>
+struct Spread {
+  // The lowest `width` bits of every `every` bits.
+  static constexpr std::uint64_t repeated(unsigned width, unsigned every) {
+    std::uint64_t mask = 0;
+    for (unsigned at = 0; at < 64; at += every) mask |= (~std::uint64_t{0} >> (64 - width)) << at;
+    return mask;
   }
-  unsigned rest = 0;
-  for (std::size_t i = whole * per_byte; i < codes.size(); ++i)
-    rest |= unsigned{codes[i]} << (i % per_byte * bits);
-  if (whole * per_byte < codes.size()) out[whole] = static_cast<std::byte>(rest);
+  static constexpr std::uint64_t kFours = repeated(4 * kBits, 32);
+  static constexpr std::uint64_t kTwos = repeated(2 * kBits, 16);
+  static constexpr std::uint64_t kOnes = repeated(kBits, 8);
+
+  static std::uint64_t apart(std::uint64_t packed) {
+    packed = (packed | packed << (32 - 4 * kBits)) & kFours;
+    packed = (packed | packed << (16 - 2 * kBits)) & kTwos;
+    return (packed | packed << (8 - kBits)) & kOnes;
+  }
+  static std::uint64_t together(std::uint64_t codes) {
+    codes = (codes | codes >> (8 - kBits)) & kTwos;
+    codes = (codes | codes >> (16 - 2 * kBits)) & kFours;
+    return codes | codes >> (32 - 4 * kBits);
+  }
+};
+
+// The first code lies in the lowest bits of the first byte; unused bits of the last byte are zero.
+template <unsigned kBits>
+void pack_as(std::span<const std::uint8_t> codes, std::byte* out) {
+  std::uint64_t word = 0;
+  std::size_t i = 0;
+  for (; i + 8 <= codes.size(); i += 8, out += kBits) {
+    std::memcpy(&word, codes.data() + i, 8);
+    word = Spread<kBits>::together(word);
+    std::memcpy(out, &word, kBits);
+  }
+  if (i == codes.size()) return;
+  word = 0;
+  std::memcpy(&word, codes.data() + i, codes.size() - i);
+  word = Spread<kBits>::together(word);
+  std::memcpy(out, &word, ((codes.size() - i) * kBits + 7) / 8);
+}
+
+template <unsigned kBits>
+void unpack_as(const std::byte* in, std::span<std::uint8_t> codes) {
+  std::size_t i = 0;
+  for (; i + 8 <= codes.size(); i += 8, in += kBits) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, in, kBits);
+    word = Spread<kBits>::apart(word);
+    std::memcpy(codes.data() + i, &word, 8);
+  }
+  if (i == codes.size()) return;
+  std::uint64_t word = 0;
+  std::memcpy(&word, in, ((codes.size() - i) * kBits + 7) / 8);
+  word = Spread<kBits>::apart(word);
+  std::memcpy(codes.data() + i, &word, codes.size() - i);
+}
+
+void pack(std::span<const std::uint8_t> codes, unsigned bits, std::byte* out) {
+  if (bits == 1) return pack_as<1>(codes, out);
+  if (bits == 2) return pack_as<2>(codes, out);
+  if (bits == 4) return pack_as<4>(codes, out);
+  return pack_as<8>(codes, out);
 }
 
 void unpack(const std::byte* in, unsigned bits, std::span<std::uint8_t> codes) {
-  const unsigned mask = (1U << bits) - 1U;
-  const std::size_t per_byte = 8 / bits;
-  const std::size_t whole = codes.size() / per_byte;
-  for (std::size_t i = 0; i < whole; ++i) {
-    const auto byte = static_cast<unsigned>(in[i]);
-    for (std::size_t j = 0; j < per_byte; ++j) {
-      codes[i * per_byte + j] = static_cast<std::uint8_t>((byte >> (j * bits)) & mask);
-    }
-  }
-  for (std::size_t i = whole * per_byte; i < codes.size(); ++i) {
-    codes[i] = static_cast<std::uint8_t>(
-        (static_cast<unsigned>(in[whole]) >> (i % per_byte * bits)) & mask);
-  }
+  if (bits == 1) return unpack_as<1>(in, codes);
+  if (bits == 2) return unpack_as<2>(in, codes);
+  if (bits == 4) return unpack_as<4>(in, codes);
+  return unpack_as<8>(in, codes);
 }
 
 using Codes = std::array<std::uint8_t, kBlockValues>;
