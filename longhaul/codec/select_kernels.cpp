@@ -128,9 +128,11 @@ void feed_and_mark_target(std::span<float> residual, const Feed& feed, float thr
   feed_and_mark_loop<false, false>(residual, feed, threshold, marks);
 }
 
+constexpr std::size_t kFew = 4;
+
 // Both write past the last position: the next word writes over it.
 HWY_INLINE void write_few(std::uint64_t word, std::size_t base, std::uint16_t* next) {
-  for (std::size_t i = 0; i < kSetBitsSlack; ++i) {
+  for (std::size_t i = 0; i < kFew; ++i) {
     next[i] = static_cast<std::uint16_t>(base + static_cast<std::size_t>(std::countr_zero(word)));
     word &= word - 1;
   }
@@ -158,7 +160,7 @@ HWY_INLINE std::uint16_t* set_bits_of_word(std::uint64_t word, std::size_t base,
                                            std::uint16_t* next) {
   if (word == 0) return next;
   const auto count = static_cast<std::size_t>(std::popcount(word));
-  if (count <= kSetBitsSlack) {
+  if (count <= kFew) {
     write_few(word, base, next);
   } else {
     write_many(word, base, next);
