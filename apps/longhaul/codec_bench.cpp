@@ -124,8 +124,10 @@ SumBenchRow measure_sum(const CodecBenchOptions& options, Workers& workers, Buff
   const std::unique_ptr<Codec> codec = make_codec(spec, {}, workers);
   std::vector<ByteBuffer> payloads;
   std::vector<PayloadView> views;
-  views.reserve(row.payloads);
   std::vector<Contribution> contributions;
+  payloads.reserve(row.payloads);
+  views.reserve(row.payloads);
+  contributions.reserve(row.payloads);
   std::size_t entries = 0;
   for (std::size_t i = 0; i < row.payloads; ++i) {
     fill_gradient(++buffers.seed, buffers.residual);
