@@ -13,7 +13,9 @@ target_compile_options(longhaul_options INTERFACE
 
 if(LONGHAUL_SANITIZE)
   set(sanitize -fsanitize=${LONGHAUL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  target_compile_options(longhaul_options INTERFACE ${sanitize})
+  target_compile_options(longhaul_options INTERFACE ${sanitize}
+    # g++ 12 sees uninitialised members in every std::variant that the sanitizers instrument.
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(longhaul_options INTERFACE ${sanitize})
 endif()
 
