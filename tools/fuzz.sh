@@ -21,7 +21,7 @@ for program in "${programs[@]}"; do
 
   echo "fuzz: $name for $seconds s"
   # Without entropic scheduling: its bookkeeping takes longer than a decoder does.
-  LLVM_PROFILE_FILE=/dev/null "$program" -max_total_time="$seconds" -max_len=1024 -entropic=0 -timeout=10 \
+  LLVM_PROFILE_FILE=/dev/null "$program" -max_total_time="$seconds" -max_len=1024 -entropic=0 -timeout=60 \
     -rss_limit_mb=2048 -artifact_prefix=build/fuzz/findings/"$name"- -print_final_stats=1 -verbosity=0 \
     "${words[@]/#/-dict=}" "$corpus" "${seeds[@]}"
 done

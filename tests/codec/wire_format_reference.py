@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A second decoder of payloads, written from docs/wire_format.md alone, plain rather than fast.
+"""A second decoder of payloads, written for docs/wire_format.md, plain rather than fast.
 
 wire_format_reference.py DIRECTORY decodes every NAME.bin in DIRECTORY and compares with NAME.values, whose lines are
 "index bits" for each element that is not zero. It does not check the digest: XXH3 is not in Python's library.

@@ -1,0 +1,14 @@
+// A fingerprint of numbers, to tell whether two models are bit for bit the same.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace longhaul {
+
+std::uint64_t digest_of(std::span<const float> values);  // xxHash (XXH3, 64 bits) of the bytes
+
+std::string digest_text(std::span<const float> values);  // the same as 16 hexadecimal digits
+
+}  // namespace longhaul
