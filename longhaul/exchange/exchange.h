@@ -1,0 +1,46 @@
+// How a replica reaches the others: it submits updates and collects the means of rounds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "longhaul/base/bytes.h"
+#include "longhaul/base/clock.h"
+#include "longhaul/base/result.h"
+
+namespace longhaul {
+
+// A round is named by the step its updates were born in and the part of the model that they cover.
+struct RoundId {
+  std::uint64_t step = 0;
+  std::uint32_t part = 0;
+  auto operator<=>(const RoundId&) const =
+      default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
+};
+
+struct Update {
+  RoundId round;
+  std::size_t elements = 0;  // of the part
+  ByteBuffer payload;        // empty: nothing to send in this round
+};
+
+struct Mean {
+  RoundId round;
+  std::shared_ptr<const std::vector<float>>
+      values;  // shared: all replicas of one process read the same one
+};
+
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  // Never blocks. Each round is submitted once, in ascending order for each part.
+  virtual void submit(Update update) = 0;
+
+  // Waits for the mean of a round that was submitted, at most until the deadline.
+  virtual Result<Mean> collect(RoundId round, Deadline deadline) = 0;
+};
+
+}  // namespace longhaul

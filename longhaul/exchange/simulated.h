@@ -1,0 +1,75 @@
+// All replicas in one process on a virtual clock: real payloads, modelled links. Deterministic.
+//
+// The replicas go through their steps together: all submit, settle() closes the rounds, all
+// collect. Time is every replica's own: submitting happens at its present, collecting moves it to
+// when the mean has arrived.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "longhaul/base/workers.h"
+#include "longhaul/exchange/exchange.h"
+#include "longhaul/link/link_model.h"
+
+namespace longhaul {
+
+struct SimulatedPeer {
+  LinkModel link;
+  float weight = 1.0F;
+};
+
+// One payload on its way, for time lines.
+struct Transfer {
+  std::size_t replica = 0;
+  bool is_up = true;
+  RoundId round;
+  Seconds begin{};  // handed over to the link
+  Seconds end{};    // all of it has arrived
+  std::size_t bytes = 0;
+};
+
+class SimulatedNetwork {
+ public:
+  SimulatedNetwork(const std::vector<SimulatedPeer>& peers, Workers& workers);
+  ~SimulatedNetwork();
+  SimulatedNetwork(const SimulatedNetwork&) = delete;
+  SimulatedNetwork& operator=(const SimulatedNetwork&) = delete;
+
+  // submit() and collect() of different replicas may run at once, but not together with settle().
+  [[nodiscard]] Exchange& exchange(std::size_t replica);
+
+  [[nodiscard]] Seconds now(std::size_t replica) const;
+  // The replica computes for a while.
+  void advance(std::size_t replica, Seconds by);
+
+  // Takes what was submitted to the links and closes every round that all replicas have submitted
+  // to. A round that cannot be closed is an error, now and whenever it is tried again.
+  Status settle();
+
+  [[nodiscard]] std::uint64_t bytes_up() const { return bytes_up_; }
+  [[nodiscard]] std::uint64_t bytes_down() const { return bytes_down_; }
+
+  // Called in settle() for each payload, in a fixed order.
+  void on_transfer(std::function<void(const Transfer&)> observer) {
+    observer_ = std::move(observer);
+  }
+
+ private:
+  class Endpoint;
+  struct OpenRound;
+  Status close(RoundId id, OpenRound& round);
+  void note(const Transfer& transfer);
+
+  Workers& workers_;
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;
+  std::map<RoundId, OpenRound> rounds_;
+  std::uint64_t bytes_up_ = 0;
+  std::uint64_t bytes_down_ = 0;
+  std::function<void(const Transfer&)> observer_;
+};
+
+}  // namespace longhaul

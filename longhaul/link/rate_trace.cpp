@@ -1,0 +1,217 @@
+#include "longhaul/link/rate_trace.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <random>
+#include <string>
+
+#include "longhaul/base/check.h"
+
+namespace longhaul {
+namespace {
+
+constexpr double kBytesPerMegabit = 1e6 / 8;
+
+struct Line {
+  std::string_view text;
+  std::size_t number = 0;
+};
+
+constexpr bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  return text;
+}
+
+// The lines that hold something, without the white space around it.
+std::vector<Line> lines_of(std::string_view text) {
+  std::vector<Line> lines;
+  std::size_t number = 0;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = trimmed(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    ++number;
+    if (!line.empty()) lines.push_back({.text = line, .number = number});
+  }
+  return lines;
+}
+
+// From 0 to a bound beyond any use, so that nothing computed from it overflows.
+bool read_number(std::string_view text, double& value) {
+  constexpr double kLargest = 1e12;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return failure == std::errc() && end == text.data() + text.size() && value >= 0 &&
+         value <= kLargest;
+}
+
+Error bad_line(const Line& line, const std::string& expected) {
+  constexpr std::size_t kShown = 60;  // of a line that may be any file's
+  return Error{ErrorCode::kInvalidArgument, "trace, line " + std::to_string(line.number) +
+                                                ": expected " + expected + ", got \"" +
+                                                std::string(line.text.substr(0, kShown)) + '"'};
+}
+
+struct Sample {
+  double time_s = 0;
+  double mbps = 0;
+};
+
+Result<std::vector<Sample>> read_samples(std::string_view text) {
+  std::vector<Sample> samples;
+  const std::vector<Line> lines = lines_of(text);
+  for (const Line& line : lines) {
+    const std::size_t comma = line.text.find(',');
+    Sample sample;
+    const bool is_row = comma != std::string_view::npos &&
+                        read_number(trimmed(line.text.substr(0, comma)), sample.time_s) &&
+                        read_number(trimmed(line.text.substr(comma + 1)), sample.mbps);
+    const bool is_header = line.number == lines.front().number && line.text == "t_s,mbps";
+    if (is_header) continue;
+    if (!is_row) return bad_line(line, "seconds and megabits per second such as 2.5,20");
+    if (!samples.empty() && sample.time_s <= samples.back().time_s)
+      return bad_line(line, "a later time than the line before");
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
+}  // namespace
+
+RateTrace::RateTrace(const std::vector<RateStep>& steps) {
+  LONGHAUL_CHECK(!steps.empty());
+  Seconds end{};
+  double bytes = 0;
+  for (const RateStep& step : steps) {
+    LONGHAUL_CHECK_GT(step.duration.count(), 0.0);
+    LONGHAUL_CHECK_GE(step.rate.bytes_per_second, 0.0);
+    end += step.duration;
+    bytes += step.rate.bytes_per_second * step.duration.count();
+    steps_.push_back(
+        {.end = end, .bytes_per_second = step.rate.bytes_per_second, .bytes_at_end = bytes});
+  }
+  LONGHAUL_CHECK_GT(bytes, 0.0);
+}
+
+RateTrace RateTrace::constant(Bandwidth rate) {
+  return RateTrace({{.duration = Seconds(1.0), .rate = rate}});
+}
+
+Bandwidth RateTrace::at(Seconds time) const {
+  const double within = std::fmod(time.count(), period().count());
+  const auto step = std::ranges::upper_bound(steps_, Seconds(within), {}, &Step::end);
+  return {.bytes_per_second =
+              step == steps_.end() ? steps_.back().bytes_per_second : step->bytes_per_second};
+}
+
+Bandwidth RateTrace::mean() const {
+  return {.bytes_per_second = steps_.back().bytes_at_end / period().count()};
+}
+
+double RateTrace::bytes_by(Seconds within_period) const {
+  const auto step = std::ranges::lower_bound(steps_, within_period, {}, &Step::end);
+  if (step == steps_.end()) return steps_.back().bytes_at_end;
+  return step->bytes_at_end - step->bytes_per_second * (step->end - within_period).count();
+}
+
+Seconds RateTrace::finish(Seconds start, double bytes) const {
+  if (bytes <= 0) return start;
+  if (is_constant()) return start + Seconds(bytes / steps_.front().bytes_per_second);
+  const double per_period = steps_.back().bytes_at_end;
+  const double periods_before = std::floor(start / period());
+  const double wanted = bytes_by(start - periods_before * period()) + bytes;
+  // The last byte passes inside a period, never exactly at the start of the next one.
+  const double whole = std::max(0.0, std::ceil(wanted / per_period) - 1.0);
+  const double within = wanted - whole * per_period;
+  const auto step = std::ranges::lower_bound(steps_, within, {}, &Step::bytes_at_end);
+  const Step& last = step == steps_.end() ? steps_.back() : *step;
+  const double before_end =
+      last.bytes_per_second > 0 ? (last.bytes_at_end - within) / last.bytes_per_second : 0.0;
+  // Not before the start, where the bytes are lost in rounding.
+  return std::max(start, (periods_before + whole) * period() + last.end - Seconds(before_end));
+}
+
+RateTrace RateTrace::scaled_to(Bandwidth wanted) const {
+  const double factor = wanted.bytes_per_second / mean().bytes_per_second;
+  std::vector<RateStep> steps;
+  Seconds begin{};
+  for (const Step& step : steps_) {
+    steps.push_back({.duration = step.end - begin,
+                     .rate = {.bytes_per_second = step.bytes_per_second * factor}});
+    begin = step.end;
+  }
+  return RateTrace(steps);
+}
+
+Result<RateTrace> parse_csv_trace(std::string_view text) {
+  const Result<std::vector<Sample>> samples = read_samples(text);
+  if (!samples.ok()) return samples.error();
+  const std::size_t count = samples->size();
+  if (count < 2)
+    return Error{ErrorCode::kInvalidArgument, "trace: expected at least two rows of t_s,mbps"};
+  std::vector<RateStep> steps;
+  double megabits = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t from = std::min(i, count - 2);
+    const double length = (*samples)[from + 1].time_s - (*samples)[from].time_s;
+    steps.push_back({.duration = Seconds(length),
+                     .rate = {.bytes_per_second = (*samples)[i].mbps * kBytesPerMegabit}});
+    megabits += (*samples)[i].mbps * length;
+  }
+  if (megabits * kBytesPerMegabit < 1)
+    return Error{ErrorCode::kInvalidArgument, "trace: not one byte passes in all of it"};
+  return RateTrace(steps);
+}
+
+Result<RateTrace> parse_mahimahi_trace(std::string_view text) {
+  constexpr double kPacketBytes = 1500;
+  constexpr std::size_t kBinMs = 100;
+  constexpr double kLongestMs = 24 * 3600 * 1e3;
+  std::vector<double> bins;
+  double last_ms = 0;
+  for (const Line& line : lines_of(text)) {
+    double ms = 0;
+    if (!read_number(line.text, ms) || ms != std::floor(ms) || ms > kLongestMs)
+      return bad_line(line, "a whole number of milliseconds, at most a day");
+    if (ms < last_ms) return bad_line(line, "a time not before the line above");
+    last_ms = ms;
+    const std::size_t bin = ms == 0 ? 0 : (static_cast<std::size_t>(ms) - 1) / kBinMs;
+    if (bin >= bins.size()) bins.resize(bin + 1, 0.0);
+    bins[bin] += kPacketBytes;
+  }
+  if (last_ms <= 0)
+    return Error{ErrorCode::kInvalidArgument, "trace: expected at least one millisecond above 0"};
+  std::vector<RateStep> steps;
+  for (std::size_t i = 0; i < bins.size(); ++i) {
+    const double length_ms = std::min<double>(kBinMs, last_ms - static_cast<double>(i * kBinMs));
+    steps.push_back({.duration = Seconds(length_ms / 1e3),
+                     .rate = {.bytes_per_second = bins[i] / (length_ms / 1e3)}});
+  }
+  return RateTrace(steps);
+}
+
+RateTrace markov_trace(const MarkovRates& rates) {
+  LONGHAUL_CHECK(rates.spread >= 0 && rates.spread < 1);
+  LONGHAUL_CHECK_GT(rates.mean_dwell.count(), 0.0);
+  constexpr std::array kLevels{-1.0, -0.5, 0.0, 0.5, 1.0};
+  std::mt19937_64 random(rates.seed);
+  // Drawn by hand: the distributions of the standard library differ between implementations.
+  const auto uniform = [&] { return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53; };
+  std::vector<RateStep> steps;
+  std::size_t level = kLevels.size() / 2;
+  for (Seconds at{}; at < rates.length;) {
+    const Seconds dwell = std::min(rates.length - at, rates.mean_dwell * -std::log(uniform()));
+    const double rate = rates.mean.bytes_per_second * (1 + rates.spread * kLevels[level]);
+    if (dwell.count() > 0) steps.push_back({.duration = dwell, .rate = {.bytes_per_second = rate}});
+    at += dwell;
+    const bool goes_up = level == 0 || (level + 1 < kLevels.size() && uniform() < 0.5);
+    level = goes_up ? level + 1 : level - 1;
+  }
+  return RateTrace(steps).scaled_to(rates.mean);
+}
+
+}  // namespace longhaul

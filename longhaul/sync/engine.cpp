@@ -1,0 +1,97 @@
+#include "longhaul/sync/engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "longhaul/base/check.h"
+#include "longhaul/codec/kernels.h"
+
+namespace longhaul {
+namespace {
+
+double norm_of(std::span<const float> gradient) {
+  double squares = kernels::dot(gradient, gradient);
+  if (std::isinf(squares)) {  // beyond a float, as squares of large gradients are
+    squares = 0;
+    for (const float g : gradient) squares += static_cast<double>(g) * g;
+  }
+  return std::sqrt(squares);
+}
+
+void clip_norm(std::span<float> gradient, double largest) {
+  if (largest <= 0) return;
+  const double norm = norm_of(gradient);
+  if (norm <= largest) return;
+  const auto scale = static_cast<float>(largest / norm);
+  for (float& g : gradient) g *= scale;
+}
+
+}  // namespace
+
+Engine::Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchange, Workers& workers)
+    : setup_(std::move(setup)),
+      parameters_(parameters),
+      exchange_(exchange),
+      codec_(make_codec(setup_.recipe.codec, setup_.layers, workers)),
+      rule_(make_merge_rule(setup_.recipe.merge, setup_.optimizer, parameters)),
+      residual_(parameters.size(), 0.0F) {
+  LONGHAUL_CHECK_GE(setup_.recipe.plan.delay_steps, 0);
+  LONGHAUL_CHECK_EQ(setup_.recipe.plan.period_steps, 1);
+}
+
+ByteBuffer Engine::take(std::span<const float> gradient) {
+  ByteBuffer payload = codec_->take({.residual = residual_,
+                                     .increment = gradient,
+                                     .keep_ratio = setup_.recipe.plan.keep_ratio,
+                                     .seed = setup_.seed + step_});
+  if (!setup_.recipe.keeps_residual) std::ranges::fill(residual_, 0.0F);
+  return payload;
+}
+
+void Engine::submit(std::span<float> gradient) {
+  LONGHAUL_CHECK_EQ(gradient.size(), parameters_.size());
+  const RoundId round{.step = step_};
+  Update update{.round = round, .elements = parameters_.size()};
+  if (check_finite(gradient).ok()) {
+    non_finite_in_a_row_ = 0;
+    clip_norm(gradient, setup_.clip);
+    update.payload = take(gradient);
+  } else {
+    ++non_finite_steps_;
+    ++non_finite_in_a_row_;
+    std::ranges::fill(gradient, 0.0F);
+  }
+  rule_->gradient_ready(now(), gradient, parameters_);
+  in_flight_.push_back(round);
+  exchange_.submit(std::move(update));
+}
+
+Status Engine::merge_oldest(Deadline deadline) {
+  const RoundId round = in_flight_.front();
+  const Result<Mean> mean = exchange_.collect(round, deadline);
+  if (!mean.ok()) return mean.error();
+  in_flight_.pop_front();
+  rule_->merge(now(), {.first = 0, .count = parameters_.size()}, *mean, parameters_);
+  return Done{};
+}
+
+Status Engine::merge_due(Deadline deadline) {
+  const auto delay = static_cast<std::uint64_t>(setup_.recipe.plan.delay_steps);
+  while (!in_flight_.empty() && in_flight_.front().step + delay <= step_) {
+    Status merged = merge_oldest(deadline);
+    if (!merged.ok()) return merged;
+  }
+  ++step_;
+  return Done{};
+}
+
+Status Engine::drain(Deadline deadline) {
+  while (!in_flight_.empty()) {
+    Status merged = merge_oldest(deadline);
+    if (!merged.ok()) return merged;
+  }
+  return Done{};
+}
+
+}  // namespace longhaul

@@ -1,0 +1,77 @@
+// The engine of one replica: gradients in, parameters moved, everything between as the recipe says.
+//
+//  gradient ─▶ residual += ─▶ codec.take ─▶ submit ─▶ … ─▶ collect ─▶ merge ─▶ parameters
+//
+// A step has two halves, so that many replicas can share one process: submit() sends, merge_due()
+// receives.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "longhaul/base/result.h"
+#include "longhaul/base/workers.h"
+#include "longhaul/exchange/exchange.h"
+#include "longhaul/sync/lr_schedule.h"
+#include "longhaul/sync/merge_rule.h"
+#include "longhaul/sync/recipe.h"
+
+namespace longhaul {
+
+struct EngineSetup {
+  Recipe recipe;
+  OptimizerSpec optimizer;
+  LrSchedule lr;
+  double clip = 0;         // largest norm of a gradient; 0: none
+  std::uint64_t seed = 1;  // equal on all replicas: of codecs that draw at random
+  LayerTable layers;
+};
+
+class Engine {
+ public:
+  // A run is given up after this many steps in a row whose gradient is not finite.
+  static constexpr std::size_t kNonFiniteLimit = 10;
+
+  // `parameters` are the replica's, equal on all replicas at the start; exchange and workers must
+  // outlive the engine.
+  Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchange, Workers& workers);
+
+  // First half of a step: clips the gradient, takes what is to be sent, and submits it. A gradient
+  // that is not finite counts and sends nothing.
+  void submit(std::span<float> gradient);
+
+  // Second half: collects and merges every round that is due, in order. An error is the exchange's.
+  Status merge_due(Deadline deadline = Deadline::max());
+
+  // After the last step: merges what is still on its way.
+  Status drain(Deadline deadline = Deadline::max());
+
+  // Bit-identical on all replicas after every merge; the model to evaluate.
+  [[nodiscard]] std::span<const float> shared() const { return rule_->shared(parameters_); }
+  [[nodiscard]] std::span<const float> residual() const { return residual_; }
+  [[nodiscard]] std::size_t steps_done() const { return step_; }
+  [[nodiscard]] std::size_t rounds_in_flight() const { return in_flight_.size(); }
+  [[nodiscard]] std::size_t non_finite_steps() const { return non_finite_steps_; }
+  [[nodiscard]] bool has_diverged() const { return non_finite_in_a_row_ >= kNonFiniteLimit; }
+
+ private:
+  [[nodiscard]] StepContext now() const { return {.step = step_, .lr = setup_.lr.at(step_)}; }
+  [[nodiscard]] ByteBuffer take(std::span<const float> gradient);
+  Status merge_oldest(Deadline deadline);
+
+  EngineSetup setup_;
+  std::span<float> parameters_;
+  Exchange& exchange_;
+  std::unique_ptr<Codec> codec_;
+  std::unique_ptr<MergeRule> rule_;
+  std::vector<float> residual_;
+  std::deque<RoundId> in_flight_;  // submitted, not merged; oldest first
+  std::size_t step_ = 0;
+  std::size_t non_finite_steps_ = 0;
+  std::size_t non_finite_in_a_row_ = 0;
+};
+
+}  // namespace longhaul

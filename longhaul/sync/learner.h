@@ -1,0 +1,50 @@
+// What the engine and the lab know of a model: flat parameters, a gradient of the next batch, an
+// evaluation. The trainer implements it with libtorch; tests implement it with a few lines.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "longhaul/codec/layer_table.h"
+
+namespace longhaul {
+
+// One replica's copy of the model and its share of the data.
+class Learner {
+ public:
+  virtual ~Learner() = default;
+
+  // Where gradients are computed; the engine writes here.
+  [[nodiscard]] virtual std::span<float> parameters() = 0;
+
+  // Draws the next batch of this replica's data, fills gradient() with the mean gradient over it at
+  // parameters(), and returns the loss. Does not depend on what other learners do, so several may
+  // run at once.
+  virtual double compute_gradient() = 0;
+  [[nodiscard]] virtual std::span<float> gradient() = 0;
+};
+
+struct Evaluation {
+  double loss = 0;
+  double accuracy = 0;  // share of right answers; for text, of right next characters
+};
+
+// A model and its data, split over replicas.
+class Workload {
+ public:
+  virtual ~Workload() = default;
+
+  [[nodiscard]] virtual const LayerTable& layers() const = 0;  // in backward order
+  [[nodiscard]] virtual std::span<const float> initial_parameters() const = 0;
+
+  // Replica `index` of `replicas`; starts at initial_parameters().
+  [[nodiscard]] virtual std::unique_ptr<Learner> make_learner(std::size_t index) = 0;
+
+  // On held-out data: the first `samples` of a fixed order, or all of them where there are fewer.
+  [[nodiscard]] virtual Evaluation evaluate(std::span<const float> parameters,
+                                            std::size_t samples) = 0;
+};
+
+}  // namespace longhaul

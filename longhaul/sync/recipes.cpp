@@ -1,0 +1,53 @@
+#include <array>
+
+#include "longhaul/sync/recipe.h"
+
+namespace longhaul {
+namespace {
+
+constexpr CodecSpec kDenseFp32{.kind = CodecKind::kDense, .values = ValueFormat::kFp32};
+constexpr CodecSpec kDenseBf16{.kind = CodecKind::kDense, .values = ValueFormat::kBf16};
+constexpr CodecSpec kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
+
+constexpr std::array kRecipes{
+    Recipe{.name = "ideal",
+           .summary = "D-SGD on links without cost: the yardstick",
+           .codec = kDenseFp32,
+           .is_free = true},
+    Recipe{.name = "d-sgd", .summary = "synchronous SGD, dense gradients", .codec = kDenseFp32},
+    Recipe{
+        .name = "d-sgd-bf16", .summary = "synchronous SGD, gradients in bf16", .codec = kDenseBf16},
+    Recipe{.name = "d-ef-sgd",
+           .summary = "synchronous SGD, compressed gradients with error feedback",
+           .codec = kTopBf16,
+           .plan = {.keep_ratio = 0.05}},
+    Recipe{.name = "dd-sgd",
+           .summary = "dense gradients, merged late",
+           .codec = kDenseFp32,
+           .plan = {.delay_steps = 2}},
+    Recipe{.name = "dd-ef-sgd",
+           .summary = "compressed gradients with error feedback, merged late",
+           .codec = kTopBf16,
+           .plan = {.keep_ratio = 0.03, .delay_steps = 4}},
+    Recipe{.name = "dga",
+           .summary = "own gradient at once, the mean takes its place when it arrives",
+           .codec = kDenseFp32,
+           .plan = {.delay_steps = 4},
+           .merge = Merge::kOwnStep},
+};
+
+}  // namespace
+
+std::span<const Recipe> all_recipes() { return kRecipes; }
+
+Result<Recipe> find_recipe(std::string_view name) {
+  std::string names;
+  for (const Recipe& recipe : kRecipes) {
+    if (recipe.name == name) return recipe;
+    names.append(names.empty() ? "" : ", ").append(recipe.name);
+  }
+  return Error{ErrorCode::kInvalidArgument,
+               "recipe: expected one of " + names + ", got \"" + std::string(name) + '"'};
+}
+
+}  // namespace longhaul

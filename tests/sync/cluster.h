@@ -1,0 +1,103 @@
+// Several engines on one simulated network, with an account of everything that was sent and merged.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "longhaul/codec/payload.h"
+#include "longhaul/exchange/simulated.h"
+#include "longhaul/sync/engine.h"
+#include "tests/sync/quadratic_workload.h"
+
+namespace longhaul::testing {
+
+// Passes everything on and adds up, in double, what went through.
+class AccountingExchange final : public Exchange {
+ public:
+  AccountingExchange(Exchange& inner, std::size_t elements)
+      : inner_(inner), merged_(elements), elements_(elements) {}
+
+  void submit(Update update) override {
+    std::vector<float> sent(elements_);
+    if (!update.payload.empty())
+      add(PayloadView::parse(update.payload, elements_).value(), 1.0F, sent);
+    in_flight_[update.round] = std::move(sent);
+    inner_.submit(std::move(update));
+  }
+  Result<Mean> collect(RoundId round, Deadline deadline) override {
+    Result<Mean> mean = inner_.collect(round, deadline);
+    if (!mean.ok()) return mean;
+    for (std::size_t i = 0; i < elements_; ++i)
+      merged_[i] += static_cast<double>((*mean->values)[i]);
+    in_flight_.erase(round);
+    return mean;
+  }
+  [[nodiscard]] const std::vector<double>& merged() const { return merged_; }
+  [[nodiscard]] const std::map<RoundId, std::vector<float>>& in_flight() const {
+    return in_flight_;
+  }
+
+ private:
+  Exchange& inner_;
+  std::vector<double> merged_;
+  std::map<RoundId, std::vector<float>> in_flight_;  // own updates whose mean has not been merged
+  std::size_t elements_;
+};
+
+struct ClusterReplica {
+  std::unique_ptr<Learner> learner;
+  std::unique_ptr<AccountingExchange> exchange;
+  std::unique_ptr<Engine> engine;
+  std::vector<double> gradients;  // sum of all that was handed to the engine, after clipping
+  float weight = 1.0F;
+};
+
+inline LinkModel test_link(double bytes_per_second = 1e6, Seconds latency = Seconds(0.05)) {
+  const RateTrace rate = RateTrace::constant({.bytes_per_second = bytes_per_second});
+  return {.up = rate, .down = rate, .latency = latency};
+}
+
+class Cluster {
+ public:
+  Cluster(const EngineSetup& setup, Workload& workload, const std::vector<float>& weights)
+      : network_(peers(weights), workers_) {
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const std::size_t elements = workload.initial_parameters().size();
+      ClusterReplica replica{
+          .learner = workload.make_learner(i),
+          .exchange = std::make_unique<AccountingExchange>(network_.exchange(i), elements),
+          .gradients = std::vector<double>(elements),
+          .weight = weights[i]};
+      replica.engine = std::make_unique<Engine>(setup, replica.learner->parameters(),
+                                                *replica.exchange, workers_);
+      replicas.push_back(std::move(replica));
+    }
+  }
+
+  void step() {
+    for (std::size_t i = 0; i < replicas.size(); ++i) {
+      replicas[i].learner->compute_gradient();
+      network_.advance(i, Seconds(0.01));
+      replicas[i].engine->submit(replicas[i].learner->gradient());
+      for (std::size_t j = 0; j < replicas[i].gradients.size(); ++j) {
+        replicas[i].gradients[j] += static_cast<double>(replicas[i].learner->gradient()[j]);
+      }
+    }
+    LONGHAUL_CHECK(network_.settle().ok());
+    for (ClusterReplica& replica : replicas) LONGHAUL_CHECK(replica.engine->merge_due().ok());
+  }
+
+  std::vector<ClusterReplica> replicas;
+
+ private:
+  static std::vector<SimulatedPeer> peers(const std::vector<float>& weights) {
+    std::vector<SimulatedPeer> all;
+    for (const float weight : weights) all.push_back({.link = test_link(), .weight = weight});
+    return all;
+  }
+  Workers workers_{1};
+  SimulatedNetwork network_;
+};
+
+}  // namespace longhaul::testing

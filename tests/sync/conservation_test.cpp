@@ -1,0 +1,130 @@
+// Nothing is lost and nothing counts twice: Σ weighted gradients = Σ means × total weight +
+// residuals + in flight.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "tests/sync/cluster.h"
+
+namespace longhaul::testing {
+namespace {
+
+struct Account {
+  std::vector<double> gradients;
+  std::vector<double> accounted;
+  double scale = 0;  // Σ|g|
+};
+
+Account account_of(const Cluster& cluster) {
+  const std::size_t elements = cluster.replicas[0].gradients.size();
+  Account account{.gradients = std::vector<double>(elements),
+                  .accounted = std::vector<double>(elements)};
+  double total_weight = 0;
+  for (const ClusterReplica& replica : cluster.replicas)
+    total_weight += static_cast<double>(replica.weight);
+  for (std::size_t j = 0; j < elements; ++j) {
+    account.accounted[j] = cluster.replicas[0].exchange->merged()[j] * total_weight;
+    for (const ClusterReplica& replica : cluster.replicas) {
+      const auto weight = static_cast<double>(replica.weight);
+      account.gradients[j] += weight * replica.gradients[j];
+      account.accounted[j] += weight * static_cast<double>(replica.engine->residual()[j]);
+      for (const auto& [round, sent] : replica.exchange->in_flight()) {
+        account.accounted[j] += weight * static_cast<double>(sent[j]);
+      }
+    }
+    account.scale += std::abs(account.gradients[j]);
+  }
+  return account;
+}
+
+double imbalance(const Account& account) {
+  double off = 0;
+  for (std::size_t j = 0; j < account.gradients.size(); ++j)
+    off += std::abs(account.gradients[j] - account.accounted[j]);
+  return off / account.scale;
+}
+
+constexpr double kTolerance = 1e-5;
+
+CodecSpec random_codec(std::mt19937_64& random) {
+  constexpr std::array kNames{
+      "dense/fp32", "dense/bf16",    "dense/4bit", "top_k/bf16", "top_k/2bit", "chunk_top_k/2bit",
+      "threshold",  "random_k/bf16", "cocktail",   "sign",       "top_k/fp32", "low_rank/fp32"};
+  CodecSpec spec = parse_codec(kNames[random() % kNames.size()]).value();
+  spec.threshold = 0.8F;
+  return spec;
+}
+
+EngineSetup random_setup(std::mt19937_64& random) {
+  EngineSetup setup;
+  setup.recipe.codec = random_codec(random);
+  setup.recipe.plan = {.keep_ratio = 0.01 + 0.3 * static_cast<double>(random() % 1000) / 1000.0,
+                       .delay_steps = static_cast<int>(random() % 7)};
+  setup.optimizer.kind = OptimizerKind::kSgd;
+  setup.lr.peak = 0.02;
+  setup.clip = random() % 2 == 0 ? 0.0 : 5.0;
+  setup.layers = {{.name = "matrix", .offset = 0, .count = 600, .shape = {30, 20}},
+                  {.name = "rest", .offset = 600, .count = 401}};
+  return setup;
+}
+
+TEST(Conservation, HoldsAtEveryStepForRandomPlansAndCodecs) {
+  std::mt19937_64 random(7);
+  for (int trial = 0; trial < 60; ++trial) {
+    const EngineSetup setup = random_setup(random);
+    QuadraticWorkload workload(1001, random());
+    const std::vector<float> weights =
+        trial % 2 == 0 ? std::vector<float>{1, 1, 1} : std::vector<float>{3, 1, 0.5};
+    Cluster cluster(setup, workload, weights);
+    for (int step = 0; step < 12; ++step) {
+      cluster.step();
+      ASSERT_LT(imbalance(account_of(cluster)), kTolerance)
+          << setup.recipe.codec.name() << " δ=" << setup.recipe.plan.keep_ratio
+          << " τ=" << setup.recipe.plan.delay_steps << " step " << step;
+    }
+  }
+}
+
+TEST(Conservation, NoticesOneDroppedResidual) {
+  std::mt19937_64 random(8);
+  EngineSetup setup = random_setup(random);
+  setup.recipe.codec = parse_codec("top_k/bf16").value();
+  QuadraticWorkload workload(1001);
+  Cluster cluster(setup, workload, {1, 1, 1});
+  for (int step = 0; step < 5; ++step) cluster.step();
+  Account account = account_of(cluster);
+  const std::span residual = cluster.replicas[1].engine->residual();
+  for (std::size_t j = 0; j < residual.size(); ++j)
+    account.accounted[j] -= static_cast<double>(residual[j]);
+  EXPECT_GT(imbalance(account), kTolerance);
+}
+
+TEST(Conservation, NoticesAMessageMergedTwice) {
+  EngineSetup setup;
+  setup.recipe.codec = parse_codec("top_k/bf16").value();
+  setup.recipe.plan = {.keep_ratio = 0.05, .delay_steps = 2};
+  setup.lr.peak = 0.02;
+  QuadraticWorkload workload(1001);
+  Cluster cluster(setup, workload, {1, 1, 1});
+  for (int step = 0; step < 5; ++step) cluster.step();
+  Account account = account_of(cluster);
+  const std::vector<float>& message = cluster.replicas[2].exchange->in_flight().begin()->second;
+  for (std::size_t j = 0; j < message.size(); ++j)
+    account.accounted[j] += static_cast<double>(message[j]);
+  EXPECT_GT(imbalance(account), kTolerance);
+}
+
+TEST(Conservation, AResidualThatIsNotKeptIsALeak) {
+  EngineSetup setup;
+  setup.recipe.codec = parse_codec("top_k/bf16").value();
+  setup.recipe.keeps_residual = false;
+  setup.recipe.plan.keep_ratio = 0.1;
+  QuadraticWorkload workload(1001);
+  Cluster cluster(setup, workload, {1, 1});
+  cluster.step();
+  EXPECT_GT(imbalance(account_of(cluster)), kTolerance);
+}
+
+}  // namespace
+}  // namespace longhaul::testing

@@ -1,0 +1,164 @@
+// Every optimizer against its textbook form in double, and stepped in parts against stepped whole.
+#include "longhaul/sync/optimizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tests/codec/test_data.h"
+
+namespace longhaul {
+namespace {
+
+using testing_data::normal_update;
+using testing_data::same_bits;
+
+constexpr std::size_t kElements = 50;
+constexpr int kSteps = 20;
+
+// PyTorch's SGD (momentum without dampening) and AdamW, one element at a time.
+class Reference {
+ public:
+  explicit Reference(const OptimizerSpec& spec) : spec_(spec) {}
+
+  void step(double& x, double g, double lr) {
+    if (spec_.kind == OptimizerKind::kAdamW) return adamw(x, g, lr);
+    g += spec_.weight_decay * x;
+    first_ = spec_.momentum * first_ + g;
+    if (spec_.kind == OptimizerKind::kMomentum) g = first_;
+    if (spec_.kind == OptimizerKind::kNesterov) g += spec_.momentum * first_;
+    x -= lr * g;
+  }
+
+ private:
+  void adamw(double& x, double g, double lr) {
+    const double b1 = spec_.momentum;
+    const double b2 = spec_.second_moment;
+    ++steps_;
+    x -= lr * spec_.weight_decay * x;
+    first_ = b1 * first_ + (1 - b1) * g;
+    second_ = b2 * second_ + (1 - b2) * g * g;
+    const double corrected = first_ / (1 - std::pow(b1, steps_));
+    x -= lr * corrected / (std::sqrt(second_ / (1 - std::pow(b2, steps_))) + spec_.epsilon);
+  }
+
+  OptimizerSpec spec_;
+  double first_ = 0;
+  double second_ = 0;
+  int steps_ = 0;
+};
+
+double lr_of(int step) { return 0.1 / (1 + step); }
+
+class OptimizerConformance : public ::testing::TestWithParam<OptimizerSpec> {};
+
+TEST_P(OptimizerConformance, FollowsItsTextbookForm) {
+  std::vector<float> parameters = normal_update(kElements, 1000);
+  std::vector<double> expected(parameters.begin(), parameters.end());
+  std::vector<Reference> references(kElements, Reference(GetParam()));
+  Optimizer optimizer(GetParam(), kElements);
+  for (int step = 0; step < kSteps; ++step) {
+    const std::vector<float> gradient = normal_update(kElements, static_cast<std::uint64_t>(step));
+    optimizer.step(0, parameters, gradient, lr_of(step));
+    for (std::size_t i = 0; i < kElements; ++i)
+      references[i].step(expected[i], gradient[i], lr_of(step));
+  }
+  for (std::size_t i = 0; i < kElements; ++i) EXPECT_NEAR(parameters[i], expected[i], 2e-6);
+}
+
+TEST_P(OptimizerConformance, SteppedInPartsEqualsSteppedWhole) {
+  std::vector<float> whole = normal_update(kElements, 1000);
+  std::vector<float> parts = whole;
+  Optimizer whole_optimizer(GetParam(), kElements);
+  Optimizer parts_optimizer(GetParam(), kElements);
+  for (int step = 0; step < kSteps; ++step) {
+    const std::vector<float> gradient = normal_update(kElements, static_cast<std::uint64_t>(step));
+    whole_optimizer.step(0, whole, gradient, lr_of(step));
+    for (const auto& [first, count] : {std::pair{30, 20}, std::pair{0, 7}, std::pair{7, 23}}) {
+      const auto at = static_cast<std::size_t>(first);
+      const auto length = static_cast<std::size_t>(count);
+      parts_optimizer.step(at, std::span(parts).subspan(at, length),
+                           std::span(gradient).subspan(at, length), lr_of(step));
+    }
+  }
+  EXPECT_TRUE(same_bits(whole, parts));
+  EXPECT_TRUE(same_bits(whole_optimizer.state(), parts_optimizer.state()));
+}
+
+TEST_P(OptimizerConformance, PartsMayBeSteppedAtDifferentTimes) {
+  constexpr std::size_t kHalf = kElements / 2;
+  std::vector<float> together = normal_update(kElements, 1000);
+  std::vector<float> apart = together;
+  Optimizer all(GetParam(), kElements);
+  Optimizer one_after_the_other(GetParam(), kElements);
+  const auto gradient_of = [](int step) {
+    return normal_update(kElements, static_cast<std::uint64_t>(step));
+  };
+  for (int step = 0; step < kSteps; ++step) all.step(0, together, gradient_of(step), lr_of(step));
+  for (const std::size_t first : {std::size_t{0}, kHalf}) {
+    for (int step = 0; step < kSteps; ++step) {
+      const std::vector<float> gradient = gradient_of(step);
+      one_after_the_other.step(first, std::span(apart).subspan(first, kHalf),
+                               std::span(gradient).subspan(first, kHalf), lr_of(step));
+    }
+  }
+  EXPECT_TRUE(same_bits(together, apart));
+}
+
+TEST_P(OptimizerConformance, GoesOnFromItsState) {
+  std::vector<float> straight = normal_update(kElements, 1000);
+  std::vector<float> resumed = straight;
+  Optimizer optimizer(GetParam(), kElements);
+  Optimizer before(GetParam(), kElements);
+  Optimizer after(GetParam(), kElements);
+  for (int step = 0; step < kSteps; ++step) {
+    const std::vector<float> gradient = normal_update(kElements, static_cast<std::uint64_t>(step));
+    optimizer.step(0, straight, gradient, 0.1);
+    if (step == kSteps / 2) std::ranges::copy(before.state(), after.state().begin());
+    (step < kSteps / 2 ? before : after).step(0, resumed, gradient, 0.1);
+  }
+  EXPECT_TRUE(same_bits(straight, resumed));
+}
+
+TEST_P(OptimizerConformance, RefusesPartsOutsideTheModel) {
+  Optimizer optimizer(GetParam(), 4);
+  std::vector<float> parameters(3);
+  const std::vector<float> gradient(3);
+  EXPECT_THROW(optimizer.step(2, parameters, gradient, 0.1), std::logic_error);
+  EXPECT_THROW(optimizer.step(0, parameters, std::span(gradient).first(2), 0.1), std::logic_error);
+  EXPECT_NO_THROW(optimizer.step(4, {}, {}, 0.1));
+}
+
+std::string name_of_case(const ::testing::TestParamInfo<OptimizerSpec>& info) {
+  constexpr std::string_view kNames[] = {"Sgd", "Momentum", "Nesterov", "AdamW"};
+  return std::string(kNames[static_cast<std::size_t>(info.param.kind)]) +
+         (info.param.weight_decay > 0 ? "WithDecay" : "");
+}
+
+constexpr OptimizerSpec kSpecs[] = {
+    {.kind = OptimizerKind::kSgd},      {.kind = OptimizerKind::kSgd, .weight_decay = 0.1F},
+    {.kind = OptimizerKind::kMomentum}, {.kind = OptimizerKind::kMomentum, .weight_decay = 0.1F},
+    {.kind = OptimizerKind::kNesterov}, {.kind = OptimizerKind::kNesterov, .weight_decay = 0.1F},
+    {.kind = OptimizerKind::kAdamW},    {.kind = OptimizerKind::kAdamW, .weight_decay = 0.1F},
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, OptimizerConformance, ::testing::ValuesIn(kSpecs), name_of_case);
+
+TEST(Optimizer, NamesAreReadAndOthersRefused) {
+  EXPECT_EQ(parse_optimizer("sgd").value(), OptimizerKind::kSgd);
+  EXPECT_EQ(parse_optimizer("momentum").value(), OptimizerKind::kMomentum);
+  EXPECT_EQ(parse_optimizer("nesterov").value(), OptimizerKind::kNesterov);
+  EXPECT_EQ(parse_optimizer("adamw").value(), OptimizerKind::kAdamW);
+  const Result<OptimizerKind> adam = parse_optimizer("adam");
+  ASSERT_FALSE(adam.ok());
+  EXPECT_THAT(adam.error().message, ::testing::HasSubstr("\"adam\""));
+}
+
+}  // namespace
+}  // namespace longhaul
