@@ -1,0 +1,151 @@
+#include "trainer/models.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "trainer/one_thread.h"
+
+namespace longhaul::trainer {
+namespace {
+
+std::shared_ptr<Model> make_model(const ModelConfig& config, const ModelInput& input) {
+  use_one_thread();
+  const auto chosen = choose_model(config);
+  Random random(1, Draws::kInitialParameters);
+  return chosen.value().entry->make(input, chosen.value().options, random);
+}
+
+ModelInput input_for(const ModelEntry& entry) {
+  if (entry.input == InputKind::kText) return {.kind = InputKind::kText, .classes = 75};
+  if (entry.name == "resnet") return {.channels = 3, .height = 32, .width = 32};
+  return {};
+}
+
+torch::Tensor some_input(const ModelInput& input) {
+  if (input.kind == InputKind::kText) return torch::arange(2 * 64).remainder(75).view({2, 64});
+  const auto count = 2 * input.channels * input.height * input.width;
+  return torch::arange(count).mul(0.37).sin().view({2, input.channels, input.height, input.width});
+}
+
+std::size_t parameters_of(const std::string& name) {
+  const auto chosen = choose_model({.name = name, .options = {}});
+  const auto model = make_model({.name = name, .options = {}}, input_for(*chosen.value().entry));
+  return Arena(model->parameters()).parameters().size();
+}
+
+TEST(Models, HaveTheDocumentedNumberOfParameters) {
+  EXPECT_EQ(parameters_of("softmax"), 7850U);
+  EXPECT_EQ(parameters_of("mlp"), 118282U);
+  EXPECT_EQ(parameters_of("cnn"), 101122U);
+  EXPECT_EQ(parameters_of("resnet"), 77850U);
+  EXPECT_EQ(parameters_of("gpt"), 75U * 128 + 64 * 128 + 2 * (12 * 128 * 128 + 13 * 128) + 256);
+}
+
+TEST(Models, LayersCoverTheArenaExactly) {
+  for (const ModelEntry& entry : model_table()) {
+    const auto model =
+        make_model({.name = std::string(entry.name), .options = {}}, input_for(entry));
+    Arena arena(model->parameters());
+    std::size_t end = 0;
+    for (const Layer& layer : arena.layers()) {
+      EXPECT_EQ(layer.offset, end) << layer.name;
+      const auto product = std::accumulate(layer.shape.begin(), layer.shape.end(), std::int64_t{1},
+                                           std::multiplies<>());
+      EXPECT_EQ(layer.count, static_cast<std::size_t>(product)) << layer.name;
+      end += layer.count;
+    }
+    EXPECT_EQ(end, arena.parameters().size());
+  }
+}
+
+TEST(Models, EveryParameterGetsAGradient) {
+  for (const ModelEntry& entry : model_table()) {
+    const ModelInput input = input_for(entry);
+    const auto model = make_model({.name = std::string(entry.name), .options = {}}, input);
+    Arena arena(model->parameters());
+    const torch::Tensor logits = model->forward(some_input(input));
+    EXPECT_EQ(logits.size(-1), input.classes);
+    torch::log_softmax(logits, -1).select(-1, 1).mean().backward();
+    arena.check_views();
+    for (const NamedParameter& parameter : model->parameters()) {
+      EXPECT_GT(parameter.tensor.grad().abs().sum().item<double>(), 0)
+          << entry.name << ' ' << parameter.name;
+    }
+  }
+}
+
+TEST(Models, GptUsesItsEmbeddingTwiceAndHoldsItOnce) {
+  const auto model =
+      make_model({.name = "gpt", .options = {}}, {.kind = InputKind::kText, .classes = 75});
+  Arena arena(model->parameters());
+  EXPECT_EQ(arena.layers().back().name, "tokens");
+  EXPECT_EQ(std::ranges::count(arena.layers(), (std::vector<std::int64_t>{75, 128}), &Layer::shape),
+            1);
+  // Token 70 is never read, so its row gets a gradient only as an output.
+  model->forward(torch::zeros({1, 64}, torch::kInt64)).select(-1, 70).sum().backward();
+  EXPECT_GT(model->parameters()[0].tensor.grad()[70].abs().sum().item<double>(), 0);
+}
+
+TEST(Models, GptDoesNotSeeTheFuture) {
+  const auto model =
+      make_model({.name = "gpt", .options = {}}, {.kind = InputKind::kText, .classes = 75});
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor text = torch::arange(64).view({1, 64});
+  torch::Tensor changed = text.clone();
+  changed[0][40] = 0;
+  const torch::Tensor before = model->forward(text);
+  const torch::Tensor after = model->forward(changed);
+  EXPECT_TRUE(before.narrow(1, 0, 40).equal(after.narrow(1, 0, 40)));
+  EXPECT_FALSE(before[0][40].equal(after[0][40]));
+}
+
+TEST(Models, DropoutDrawsFromItsOwnGeneratorAndOnlyWithOne) {
+  const ModelConfig config{.name = "mlp", .options = {{"dropout", 0.5}}};
+  const auto model = make_model(config, {});
+  const torch::Tensor input = some_input({});
+  const torch::Tensor without = model->forward(input);
+  EXPECT_TRUE(without.equal(model->forward(input)));
+  const auto with_seed = [&](std::uint64_t seed) {
+    model->set_generator(at::make_generator<at::CPUGeneratorImpl>(seed));
+    return model->forward(input);
+  };
+  EXPECT_TRUE(with_seed(1).equal(with_seed(1)));
+  EXPECT_FALSE(with_seed(1).equal(with_seed(2)));
+  EXPECT_FALSE(with_seed(1).equal(without));
+}
+
+double loss_of(Model& model, const torch::Tensor& input, const torch::Tensor& answers) {
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor logits = model.forward(input).to(torch::kFloat64);
+  return torch::nll_loss(torch::log_softmax(logits, 1), answers).item<double>();
+}
+
+// Each parameter is moved a little both ways; the difference of the losses is the gradient.
+TEST(Models, GradientIsTheSlopeOfTheLoss) {
+  const ModelInput input{.channels = 1, .height = 3, .width = 3, .classes = 4};
+  const auto model = make_model({.name = "mlp", .options = {{"layers", 1}, {"width", 6}}}, input);
+  Arena arena(model->parameters());
+  const torch::Tensor images = torch::arange(5 * 9).mul(0.7).sin().view({5, 1, 3, 3});
+  const torch::Tensor answers = torch::arange(5).remainder(4);
+  torch::nll_loss(torch::log_softmax(model->forward(images), 1), answers).backward();
+  constexpr float kMove = 1e-3F;
+  for (std::size_t i = 0; i < arena.parameters().size(); ++i) {
+    float& parameter = arena.parameters()[i];
+    const float before = parameter;
+    parameter = before + kMove;
+    const double above = loss_of(*model, images, answers);
+    const double moved_up = parameter;
+    parameter = before - kMove;
+    const double below = loss_of(*model, images, answers);
+    const double slope = (above - below) / (moved_up - parameter);
+    parameter = before;
+    EXPECT_NEAR(arena.gradient()[i], slope, 1e-3) << i;
+  }
+}
+
+}  // namespace
+}  // namespace longhaul::trainer

@@ -1,0 +1,218 @@
+#include "trainer/workload.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "longhaul/base/workers.h"
+#include "tests/trainer/data_files.h"
+#include "trainer/one_thread.h"
+
+namespace longhaul::trainer {
+namespace {
+
+using testing::HasSubstr;
+
+// Easy images of 16 × 16 pixels; the directory lives as long as the workload needs it: until make()
+// returns.
+std::unique_ptr<TorchWorkload> easy_workload(WorkloadConfig config) {
+  const TestDirectory directory;
+  write_easy_images(directory, 16, 400, 100);
+  config.data = {.kind = "mnist", .path = directory.path()};
+  auto made = TorchWorkload::make(config);
+  EXPECT_TRUE(made.ok()) << made.error().message;
+  return std::move(made).value();
+}
+
+std::vector<float> copy_of(std::span<const float> values) { return {values.begin(), values.end()}; }
+
+// The gradients of all replicas after a few steps, each on its own parameters, computed by
+// `threads` threads.
+std::vector<std::vector<float>> gradients(TorchWorkload& workload, std::size_t replicas,
+                                          std::size_t threads) {
+  std::vector<std::unique_ptr<Learner>> learners;
+  for (std::size_t i = 0; i < replicas; ++i) learners.push_back(workload.make_learner(i));
+  Workers workers(threads);
+  for (int step = 0; step < 4; ++step) {
+    workers.run(replicas, [&](std::size_t i) {
+      learners[i]->compute_gradient();
+      const auto parameters = learners[i]->parameters();
+      const auto gradient = learners[i]->gradient();
+      for (std::size_t p = 0; p < parameters.size(); ++p) parameters[p] -= 0.05F * gradient[p];
+    });
+  }
+  std::vector<std::vector<float>> all;
+  for (const auto& learner : learners) all.push_back(copy_of(learner->gradient()));
+  return all;
+}
+
+TEST(Workload, GradientsAreTheSameBitsHoweverManyThreadsRun) {
+  for (const ModelConfig& model : {ModelConfig{.name = "cnn", .options = {}},
+                                   ModelConfig{.name = "mlp", .options = {{"dropout", 0.3}}},
+                                   ModelConfig{.name = "resnet", .options = {{"width", 8}}}}) {
+    const auto workload = easy_workload({.model = model, .replicas = 5, .batch = 16});
+    const auto alone = gradients(*workload, 5, 1);
+    EXPECT_EQ(alone, gradients(*workload, 5, 2)) << model.name;
+    EXPECT_EQ(alone, gradients(*workload, 5, 5)) << model.name;
+  }
+}
+
+TEST(Workload, EachReplicaDropsOutByItsOwnGenerator) {
+  const auto first_loss = [](double dropout, std::size_t replica) {
+    // One share of all samples as one batch: without dropout, replicas differ by rounding only.
+    const ModelConfig model{.name = "mlp", .options = {{"dropout", dropout}}};
+    const auto workload = easy_workload({.model = model, .replicas = 1, .batch = 400});
+    if (replica == 0) return workload->make_learner(0)->compute_gradient();
+    return workload->make_joint_learner()->compute_gradient();
+  };
+  EXPECT_NEAR(first_loss(0, 0), first_loss(0, 1), 1e-5);
+  EXPECT_GT(std::abs(first_loss(0.5, 0) - first_loss(0.5, 1)), 1e-3);
+  EXPECT_EQ(first_loss(0.5, 0), first_loss(0.5, 0));
+}
+
+TEST(Workload, EqualConfigsGiveEqualBitsAndSeedsDiffer) {
+  const WorkloadConfig config{.model = {.name = "mlp", .options = {}}, .replicas = 2};
+  const auto first = easy_workload(config);
+  const auto again = easy_workload(config);
+  WorkloadConfig reseeded = config;
+  reseeded.seed = 2;
+  const auto other = easy_workload(reseeded);
+  EXPECT_TRUE(std::ranges::equal(first->initial_parameters(), again->initial_parameters()));
+  EXPECT_FALSE(std::ranges::equal(first->initial_parameters(), other->initial_parameters()));
+  EXPECT_EQ(gradients(*first, 2, 1), gradients(*again, 2, 1));
+}
+
+TEST(Workload, LearnersStartAtTheInitialParametersOnMemoryOfTheirOwn) {
+  const auto workload = easy_workload({.model = {.name = "softmax", .options = {}}});
+  const auto a = workload->make_learner(0);
+  const auto b = workload->make_learner(1);
+  EXPECT_TRUE(std::ranges::equal(a->parameters(), workload->initial_parameters()));
+  std::ranges::fill(a->parameters(), 0.0F);
+  EXPECT_TRUE(std::ranges::equal(b->parameters(), workload->initial_parameters()));
+  EXPECT_NEAR(a->compute_gradient(), std::log(10.0), 1e-5);
+}
+
+TEST(Workload, LearnsEasyImagesByPlainSteps) {
+  const auto workload = easy_workload({.model = {.name = "mlp", .options = {}}, .replicas = 1});
+  const Evaluation before = workload->evaluate(workload->initial_parameters(), 100);
+  const auto learner = workload->make_learner(0);
+  for (int step = 0; step < 60; ++step) {
+    learner->compute_gradient();
+    for (std::size_t i = 0; i < learner->gradient().size(); ++i) {
+      learner->parameters()[i] -= 0.05F * learner->gradient()[i];
+    }
+  }
+  const Evaluation after = workload->evaluate(learner->parameters(), 100);
+  EXPECT_LT(after.loss, before.loss / 4);
+  EXPECT_GT(after.accuracy, 0.95);
+}
+
+// The mean of equal replicas' gradients is the gradient of one machine with all their samples.
+TEST(Workload, JointLearnerSeesTheSamplesOfAllReplicas) {
+  const auto workload =
+      easy_workload({.model = {.name = "mlp", .options = {}}, .replicas = 4, .batch = 8});
+  const auto joint = workload->make_joint_learner();
+  joint->compute_gradient();
+  std::vector<double> mean(joint->gradient().size());
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto learner = workload->make_learner(i);
+    learner->compute_gradient();
+    for (std::size_t p = 0; p < mean.size(); ++p) mean[p] += learner->gradient()[p] / 4.0;
+  }
+  for (std::size_t p = 0; p < mean.size(); ++p) ASSERT_NEAR(joint->gradient()[p], mean[p], 1e-5);
+}
+
+TEST(Workload, EvaluationDependsNeitherOnThreadsNorOnTheSeed) {
+  WorkloadConfig config{.model = {.name = "cnn", .options = {}}, .threads = 1};
+  const auto alone = easy_workload(config);
+  config.threads = 3;
+  config.seed = 9;
+  const auto crowd = easy_workload(config);
+  const auto parameters = alone->initial_parameters();
+  for (const std::size_t samples : {1U, 60U, 100U}) {
+    const Evaluation a = alone->evaluate(parameters, samples);
+    const Evaluation b = crowd->evaluate(parameters, samples);
+    EXPECT_EQ(a.loss, b.loss);
+    EXPECT_EQ(a.accuracy, b.accuracy);
+  }
+  EXPECT_EQ(alone->evaluate(parameters, 100).loss, alone->evaluate(parameters, 1000).loss);
+}
+
+TEST(Workload, EvaluatesTheSamplesThatItIsAskedFor) {
+  const auto workload = easy_workload({.model = {.name = "softmax", .options = {}}});
+  std::vector<float> always_three(workload->initial_parameters().size());
+  always_three[3] = 1;  // the bias of class 3: the layer nearest to the loss comes first, its bias
+                        // before its weight
+  ASSERT_EQ(workload->layers()[0].name, "out.bias");
+  EXPECT_NEAR(workload->evaluate(always_three, 100).accuracy, 0.1, 1e-9);
+}
+
+TEST(Workload, KeepsOpenBlasToOneThread) {
+  const auto workload = easy_workload({.model = {.name = "softmax", .options = {}}});
+  std::jthread([&] { workload->make_learner(0)->compute_gradient(); }).join();
+  EXPECT_EQ(open_blas_threads(), 1) << "0: OpenBLAS is not what the system's libblas stands for";
+}
+
+TEST(Workload, TrainsAGptOnAnyText) {
+  const TestDirectory directory;
+  Bytes text;
+  for (int i = 0; i < 4000; ++i) text.push_back(static_cast<std::uint8_t>('a' + i % 13));
+  const auto file = directory.write("text", text);
+  auto made = TorchWorkload::make(
+      {.model = {.name = "gpt", .options = {{"layers", 1}, {"width", 32}, {"context", 16}}},
+       .data = {.kind = "text", .path = file},
+       .replicas = 2,
+       .batch = 8});
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  TorchWorkload& workload = **made;
+  EXPECT_EQ(gradients(workload, 2, 1), gradients(workload, 2, 2));
+  const auto learner = workload.make_learner(0);
+  const Evaluation before = workload.evaluate(learner->parameters(), 10);
+  EXPECT_NEAR(before.loss, std::log(13.0), 0.2);
+  for (int step = 0; step < 60; ++step) {
+    learner->compute_gradient();
+    for (std::size_t i = 0; i < learner->gradient().size(); ++i) {
+      learner->parameters()[i] -= 0.5F * learner->gradient()[i];
+    }
+  }
+  EXPECT_LT(workload.evaluate(learner->parameters(), 10).loss, before.loss / 2);
+}
+
+TEST(Workload, FindsTheDefaultImagesAndText) {
+  const auto images = TorchWorkload::make({.model = {.name = "softmax", .options = {}}});
+  ASSERT_TRUE(images.ok()) << images.error().message;
+  EXPECT_EQ((*images)->test_samples(), 10000U);
+  EXPECT_EQ((*images)->share_size(3), 15000U);
+  const auto text =
+      TorchWorkload::make({.model = {.name = "gpt", .options = {}}, .data = {.kind = "text"}});
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  EXPECT_GT((*text)->share_size(0), 10000U);
+}
+
+std::string complaint(const WorkloadConfig& config) {
+  const auto made = make_workload(config);
+  return made.ok() ? "ok" : made.error().message;
+}
+
+TEST(Workload, NamesWhatIsWrong) {
+  const TestDirectory directory;
+  const auto text = directory.write("text", Bytes(2000, 'a'));
+  EXPECT_THAT(complaint({.data = {.kind = "text", .path = text}}),
+              HasSubstr("model cnn needs images"));
+  EXPECT_THAT(complaint({.model = {.name = "gpt", .options = {}}}),
+              HasSubstr("model gpt needs text"));
+  EXPECT_THAT(complaint({.data = {.kind = "svhn"}}), HasSubstr("got \"svhn\""));
+  EXPECT_THAT(complaint({.model = {.name = "gpt", .options = {{"context", 500}}},
+                         .data = {.kind = "text", .path = text}}),
+              HasSubstr("shorter than a window of 500"));
+  EXPECT_THAT(complaint({.batch = 0}), HasSubstr("at least 1"));
+  write_easy_images(directory, 8, 20, 10);
+  EXPECT_THAT(complaint({.data = {.kind = "mnist", .path = directory.path()}}),
+              HasSubstr("at least 16 × 16"));
+}
+
+}  // namespace
+}  // namespace longhaul::trainer

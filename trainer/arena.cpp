@@ -1,0 +1,60 @@
+#include "trainer/arena.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "longhaul/base/check.h"
+
+namespace longhaul::trainer {
+
+Arena::Arena(std::vector<NamedParameter> parameters) {
+  std::size_t total = 0;
+  for (const NamedParameter& parameter : parameters) {
+    LONGHAUL_CHECK(parameter.tensor.scalar_type() == torch::kFloat32);
+    LONGHAUL_CHECK(parameter.tensor.device().is_cpu());
+  }
+  for (std::size_t i = parameters.size(); i-- > 0;) {
+    const torch::Tensor& tensor = parameters[i].tensor;
+    const auto is_same = [&](const NamedParameter& other) { return other.tensor.is_same(tensor); };
+    const auto begin = parameters.begin();
+    if (std::any_of(begin, begin + static_cast<std::ptrdiff_t>(i), is_same)) continue;
+    const auto count = static_cast<std::size_t>(tensor.numel());
+    layers_.push_back({.name = parameters[i].name,
+                       .offset = total,
+                       .count = count,
+                       .shape = tensor.sizes().vec()});
+    tensors_.push_back(tensor);
+    total += count;
+  }
+  const torch::NoGradGuard no_grad;
+  values_ = torch::zeros({static_cast<std::int64_t>(total)}, torch::kFloat32);
+  gradients_ = torch::zeros_like(values_);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    torch::Tensor values = view_of(values_, layers_[i]);
+    values.copy_(tensors_[i].detach());
+    tensors_[i].set_data(values);
+    tensors_[i].mutable_grad() = view_of(gradients_, layers_[i]);
+  }
+}
+
+std::span<float> Arena::span_of(const torch::Tensor& flat) {
+  return {flat.data_ptr<float>(), static_cast<std::size_t>(flat.numel())};
+}
+
+torch::Tensor Arena::view_of(const torch::Tensor& flat, const Layer& layer) const {
+  const auto offset = static_cast<std::int64_t>(layer.offset);
+  return flat.narrow(0, offset, static_cast<std::int64_t>(layer.count)).view(layer.shape);
+}
+
+void Arena::clear_gradient() { std::ranges::fill(gradient(), 0.0F); }
+
+void Arena::check_views() const {
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const torch::Tensor& gradient = tensors_[i].grad();
+    LONGHAUL_CHECK(gradient.defined());
+    LONGHAUL_CHECK_EQ(gradient.data_ptr<float>(), gradients_.data_ptr<float>() + layers_[i].offset);
+    LONGHAUL_CHECK_EQ(tensors_[i].data_ptr<float>(), values_.data_ptr<float>() + layers_[i].offset);
+  }
+}
+
+}  // namespace longhaul::trainer

@@ -1,0 +1,49 @@
+// The parameters of one model in one flat float32 buffer and their gradients in another; tensors
+// are views into them. Includes torch: only for .cpp files of the trainer and their tests.
+#pragma once
+
+#include <torch/types.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "longhaul/codec/layer_table.h"
+
+namespace longhaul::trainer {
+
+struct NamedParameter {
+  std::string name;
+  torch::Tensor tensor;
+};
+
+class Arena {
+ public:
+  // Moves the values of `parameters` (float32 on the CPU, in forward order) into the arena and
+  // makes their data and .grad views of it. The buffers are laid out in backward order, so that
+  // offsets ascend as gradients become ready. A tensor that occurs twice (tied) is laid out once,
+  // at its first use: its gradient is ready last.
+  explicit Arena(std::vector<NamedParameter> parameters);
+
+  [[nodiscard]] const LayerTable& layers() const { return layers_; }
+  [[nodiscard]] std::span<float> parameters() { return span_of(values_); }
+  [[nodiscard]] std::span<float> gradient() { return span_of(gradients_); }
+
+  // Backward accumulates, so this comes before it.
+  void clear_gradient();
+
+  // Throws std::logic_error where a .grad is no longer the view it was: someone else cleared or
+  // replaced it.
+  void check_views() const;
+
+ private:
+  static std::span<float> span_of(const torch::Tensor& flat);
+  [[nodiscard]] torch::Tensor view_of(const torch::Tensor& flat, const Layer& layer) const;
+
+  LayerTable layers_;
+  std::vector<torch::Tensor> tensors_;  // in the order of layers_
+  torch::Tensor values_;
+  torch::Tensor gradients_;
+};
+
+}  // namespace longhaul::trainer

@@ -1,0 +1,71 @@
+#include "trainer/model_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+namespace longhaul::trainer {
+namespace {
+
+template <typename Rows>
+std::string names_of(const Rows& rows) {
+  std::string names;
+  for (const auto& row : rows) (names += names.empty() ? "" : ", ") += row.name;
+  return names.empty() ? "none" : names;
+}
+
+Error wrong(const std::string& message) {
+  return {ErrorCode::kInvalidArgument, "model " + message};
+}
+
+Status set_option(const ModelEntry& entry, const std::string& name, double value,
+                  ModelOptions& options) {
+  const std::string what = std::string(entry.name) + ": ";
+  const auto option = std::ranges::find(entry.options, name, &ModelOption::name);
+  if (option == entry.options.end()) {
+    return wrong(what + "no option \"" + name + "\"; it has: " + names_of(entry.options));
+  }
+  const bool is_in_range = value >= option->least && value <= option->most;
+  if (!is_in_range || (option->is_whole && std::floor(value) != value)) {
+    std::ostringstream text;
+    text << what << name << " is a " << (option->is_whole ? "whole number" : "number") << " from "
+         << option->least << " to " << option->most << ", got " << value;
+    return wrong(text.str());
+  }
+  options[name] = value;
+  return Done{};
+}
+
+// `width` is shared out evenly over heads or groups.
+Status check_division(const ModelEntry& entry, const ModelOptions& options) {
+  for (const char* part : {"heads", "groups"}) {
+    if (!options.contains(part) || std::fmod(options.at("width"), options.at(part)) == 0) continue;
+    return wrong(std::string(entry.name) + ": " + part + " does not divide width");
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<ChosenModel> choose_model(const ModelConfig& config) {
+  const auto table = model_table();
+  const auto entry = std::ranges::find(table, config.name, &ModelEntry::name);
+  if (entry == table.end()) {
+    return wrong("\"" + config.name + "\" is unknown; expected one of " + names_of(table));
+  }
+  ChosenModel chosen{.entry = &*entry, .options = {}};
+  for (const ModelOption& option : entry->options) {
+    chosen.options.emplace(option.name, option.default_value);
+  }
+  for (const auto& [name, value] : config.options) {
+    if (auto set = set_option(*entry, name, value, chosen.options); !set) {
+      return std::move(set).error();
+    }
+  }
+  if (auto divides = check_division(*entry, chosen.options); !divides) {
+    return std::move(divides).error();
+  }
+  return chosen;
+}
+
+}  // namespace longhaul::trainer

@@ -1,0 +1,153 @@
+#include "trainer/text_data.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "trainer/data_file.h"
+
+namespace longhaul::trainer {
+namespace {
+
+using std::filesystem::path;
+
+constexpr std::size_t kTextLimit = std::size_t{1} << 30U;
+constexpr std::size_t kMostCharacters = 65'536;
+constexpr std::size_t kLabels = 10;
+
+// Beside the program (build/…/bin/longhaul-torch → build/…/share/longhaul), or where packages are
+// installed.
+Result<path> find_default_text() {
+  std::error_code unreadable;
+  const path program = std::filesystem::read_symlink("/proc/self/exe", unreadable);
+  const std::array<path, 3> places{program.parent_path().parent_path() / "share/longhaul",
+                                   "/usr/local/share/longhaul", "/usr/share/longhaul"};
+  return find_data_file(places, "bible-kjv.txt",
+                        "install the Debian packages bible-kjv and bible-kjv-text and build again, "
+                        "or name a text file");
+}
+
+// One UTF-8 character at the front of `bytes`, or nothing if there is none; its length goes to
+// `length`.
+std::optional<char32_t> decode_one(std::span<const std::uint8_t> bytes, std::size_t& length) {
+  const std::uint8_t lead = bytes[0];
+  length = lead < 0x80   ? 1
+           : lead < 0xC2 ? 0
+           : lead < 0xE0 ? 2
+           : lead < 0xF0 ? 3
+           : lead < 0xF5 ? 4
+                         : 0;
+  if (length == 0 || length > bytes.size()) return std::nullopt;
+  char32_t character = length == 1 ? lead : lead & (0x7FU >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((bytes[i] & 0xC0U) != 0x80) return std::nullopt;
+    character = (character << 6U) | (bytes[i] & 0x3FU);
+  }
+  const bool is_overlong =
+      (length == 3 && character < 0x800) || (length == 4 && character < 0x10000);
+  const bool is_surrogate = character >= 0xD800 && character < 0xE000;
+  if (is_overlong || is_surrogate || character > 0x10FFFF) return std::nullopt;
+  return character;
+}
+
+Result<std::vector<char32_t>> decode_utf8(std::span<const std::uint8_t> bytes,
+                                          const DataFile& file) {
+  std::vector<char32_t> text;
+  text.reserve(bytes.size());
+  for (std::size_t at = 0, length = 0; at < bytes.size(); at += length) {
+    const auto character = decode_one(bytes.subspan(at), length);
+    if (!character) {
+      return file.damaged("not UTF-8 at byte " + std::to_string(at) +
+                          "; use the byte vocabulary for such a file");
+    }
+    text.push_back(*character);
+  }
+  return text;
+}
+
+std::vector<char32_t> distinct(std::vector<char32_t> text) {
+  std::ranges::sort(text);
+  text.erase(std::unique(text.begin(), text.end()), text.end());
+  return text;
+}
+
+void keep_parts(TextData& data, const std::vector<std::uint16_t>& tokens) {
+  const auto cut = tokens.begin() + static_cast<std::ptrdiff_t>(tokens.size() / 10 * 9);
+  data.train.assign(tokens.begin(), cut);
+  data.test.assign(cut, tokens.end());
+}
+
+TextData number_bytes(std::span<const std::uint8_t> bytes) {
+  TextData data;
+  for (char32_t byte = 0; byte < 256; ++byte) data.characters.push_back(byte);
+  keep_parts(data, {bytes.begin(), bytes.end()});
+  return data;
+}
+
+Result<TextData> number_characters(std::span<const std::uint8_t> bytes, const DataFile& file) {
+  const auto text = decode_utf8(bytes, file);
+  if (!text) return text.error();
+  TextData data;
+  data.characters = distinct(*text);
+  data.vocabulary = data.characters.size();
+  if (data.vocabulary > kMostCharacters) {
+    return file.damaged(std::to_string(data.vocabulary) + " different characters; at most " +
+                        std::to_string(kMostCharacters) + " are accepted");
+  }
+  std::vector<std::uint16_t> tokens(text->size());
+  std::ranges::transform(*text, tokens.begin(), [&](char32_t character) {
+    const auto at = std::ranges::lower_bound(data.characters, character);
+    return static_cast<std::uint16_t>(at - data.characters.begin());
+  });
+  keep_parts(data, tokens);
+  return data;
+}
+
+Result<TextData> read_text(const path& file, Vocabulary vocabulary) {
+  auto opened = DataFile::open(file);
+  if (!opened) return std::move(opened).error();
+  const auto bytes = opened->read_rest(kTextLimit);
+  if (!bytes) return bytes.error();
+  if (bytes->empty()) return opened->damaged("empty");
+  if (vocabulary == Vocabulary::kByte) return number_bytes(*bytes);
+  return number_characters(*bytes, *opened);
+}
+
+}  // namespace
+
+Result<Vocabulary> parse_vocabulary(std::string_view name) {
+  if (name == "byte") return Vocabulary::kByte;
+  if (name == "char") return Vocabulary::kCharacter;
+  return Error{ErrorCode::kInvalidArgument,
+               "vocabulary: expected byte or char, got \"" + std::string(name) + '"'};
+}
+
+Result<TextData> load_text(const path& file, Vocabulary vocabulary) {
+  std::error_code unreadable;
+  if (!file.empty() && !std::filesystem::is_regular_file(file, unreadable)) {
+    return Error{ErrorCode::kNotFound, "data text: no file " + file.string()};
+  }
+  const auto found = file.empty() ? find_default_text() : Result<path>(file);
+  if (!found) return Error(found.error()).within("data text");
+  auto data = read_text(*found, vocabulary);
+  if (!data) return std::move(data).error().within("data text");
+  return data;
+}
+
+std::size_t count_windows(std::size_t tokens, std::size_t context) {
+  return tokens == 0 ? 0 : (tokens - 1) / context;
+}
+
+std::vector<std::uint8_t> window_labels(std::size_t windows) {
+  std::vector<std::uint8_t> labels(windows);
+  for (std::size_t i = 0; i < windows; ++i) {
+    labels[i] = static_cast<std::uint8_t>(i * kLabels / windows);
+  }
+  return labels;
+}
+
+}  // namespace longhaul::trainer
