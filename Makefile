@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 BIN := build/release/bin
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-slow lint bench fuzz fuzz-coverage asan tsan core clean deps help
+.PHONY: build demo test test-slow test-web lint bench fuzz fuzz-coverage asan tsan core clean deps help
 
 # configure(preset): Ninja runs CMake again by itself when a CMake file changes.
 configure = @test -f build/$(1)/build.ninja || cmake --preset $(1)
@@ -24,6 +24,10 @@ test: build ## build, then run all tests but the slow ones
 
 test-slow: build ## build, then run the tests that take over 10 s each
 	ctest --test-dir build/release -L '^slow$$' --output-on-failure --no-tests=ignore
+
+test-web: build ## install Chromium, open the report in it and check what it draws
+	@tools/install_deps.sh web
+	tests/web/report_test.py $(BIN)/longhaul_report_sample build/web
 
 lint: deps ## formatting, layering and clang-tidy; tools/lint.sh --fix repairs formatting
 	tools/lint.sh --check

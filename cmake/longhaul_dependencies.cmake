@@ -5,8 +5,13 @@ find_package(PkgConfig REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
+find_package(ZLIB REQUIRED)
 pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)        # PkgConfig::hwy
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)  # PkgConfig::xxhash
+pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
+
+# Drawn into the report page, which opens offline.
+find_file(LONGHAUL_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH REQUIRED)
 
 if(LONGHAUL_TESTS AND NOT LONGHAUL_FUZZ)
   find_package(GTest REQUIRED)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that Longhaul needs. Silent, quick and without root when nothing is missing.
+# `install_deps.sh web` installs instead what `make test-web` needs besides.
 set -euo pipefail
 
 packages=(
@@ -21,6 +22,8 @@ packages=(
   libhwy-dev            # Highway: SIMD with run-time dispatch
   libxxhash-dev         # digests of payloads
   libspdlog-dev         # log
+  libtomlplusplus-dev   # scenario files
+  libjs-chart.js        # charts of the report page
 
   # Programs
   libcli11-dev          # command line
@@ -29,12 +32,29 @@ packages=(
   # Training
   libtorch-dev          # PyTorch for C++
   libopenblas0-pthread  # a BLAS many times faster than Debian's default
+  zlib1g-dev            # gzipped data sets
+  dataset-fashion-mnist # the default images
+  bible-kjv             # writes the default text
+  bible-kjv-text        # the default text
 
   # Tests and benchmarks
   libgtest-dev          # GoogleTest
   libgmock-dev          # its matchers
   libbenchmark-dev      # Google Benchmark
 )
+
+web_packages=(
+  chromium              # opens the report page
+  fonts-dejavu-core     # text in it
+)
+case ${1:-} in
+  "") ;;
+  web) packages=("${web_packages[@]}") ;;
+  *)
+    echo "usage: tools/install_deps.sh [web]" >&2
+    exit 2
+    ;;
+esac
 
 if ! command -v dpkg-query > /dev/null; then
   echo "install_deps: this is not Debian; install the equivalents of: ${packages[*]}" >&2

@@ -3,15 +3,20 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace longhaul::apps {
 
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitWrongUse = 2;
+inline constexpr int kExitInterrupted = 130;
 
 using Run = std::function<int()>;
 
 void add_bench(CLI::App& program, Run& run);
+// `words` are all arguments of the program, as they were written.
+void add_lab(CLI::App& program, Run& run, const std::vector<std::string>& words);
 
 }  // namespace longhaul::apps

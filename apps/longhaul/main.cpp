@@ -21,6 +21,7 @@ int run_program(int argc, char** argv) {
   });
   Run run;
   add_bench(program, run);
+  add_lab(program, run, std::vector<std::string>(argv + 1, argv + argc));
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

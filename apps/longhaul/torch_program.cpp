@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "apps/longhaul/installed.h"
+
 namespace longhaul::apps {
 namespace {
 
@@ -45,11 +47,23 @@ std::string read_all(int descriptor) {
   }
 }
 
-Result<pid_t> spawn(const std::string& path, const std::vector<std::string>& arguments,
-                    int output) {
+// Points into its arguments, which outlive it.
+std::vector<char*> argv_of(const std::string& path, const std::vector<std::string>& arguments) {
   std::vector<char*> argv{const_cast<char*>(path.c_str())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
+  return argv;
+}
+
+Result<std::string> torch_program() {
+  const std::filesystem::path path = program_directory() / "longhaul-torch";
+  if (std::filesystem::exists(path)) return path.string();
+  return Error{ErrorCode::kNotFound, "longhaul-torch is not installed beside longhaul"};
+}
+
+Result<pid_t> spawn(const std::string& path, const std::vector<std::string>& arguments,
+                    int output) {
+  const std::vector<char*> argv = argv_of(path, arguments);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
@@ -64,17 +78,13 @@ Result<pid_t> spawn(const std::string& path, const std::vector<std::string>& arg
 }  // namespace
 
 Result<std::string> run_torch_program(const std::vector<std::string>& arguments) {
-  std::error_code unreadable;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", unreadable);
-  const std::filesystem::path path = self.parent_path() / "longhaul-torch";
-  if (!std::filesystem::exists(path)) {
-    return Error{ErrorCode::kNotFound, "longhaul-torch is not installed beside longhaul"};
-  }
+  const Result<std::string> path = torch_program();
+  if (!path.ok()) return path.error();
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("pipe");
   const File reading(ends[0]);
   File writing(ends[1]);
-  const Result<pid_t> child = spawn(path.string(), arguments, writing.descriptor());
+  const Result<pid_t> child = spawn(*path, arguments, writing.descriptor());
   writing.close();
   if (!child.ok()) return child.error();
   std::string output = read_all(reading.descriptor());
@@ -85,6 +95,13 @@ Result<std::string> run_torch_program(const std::vector<std::string>& arguments)
     return Error{ErrorCode::kIo, "longhaul-torch " + arguments.front() + " failed"};
   }
   return output;
+}
+
+Error become_torch_program(const std::vector<std::string>& arguments) {
+  const Result<std::string> path = torch_program();
+  if (!path.ok()) return path.error();
+  ::execv(path->c_str(), argv_of(*path, arguments).data());
+  return system_error(*path);
 }
 
 }  // namespace longhaul::apps

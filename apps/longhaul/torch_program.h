@@ -12,4 +12,7 @@ namespace longhaul::apps {
 // not installed or does not exit with 0.
 Result<std::string> run_torch_program(const std::vector<std::string>& arguments);
 
+// Goes on as longhaul-torch, with these arguments: returns only when that fails, and says why.
+Error become_torch_program(const std::vector<std::string>& arguments);
+
 }  // namespace longhaul::apps

@@ -1,0 +1,83 @@
+#include "apps/longhaul/lab_options.h"
+
+#include "apps/longhaul/installed.h"
+#include "longhaul/sync/recipe.h"
+
+namespace longhaul::apps {
+namespace {
+
+std::string footer() {
+  std::string text = "Recipes:\n";
+  for (const Recipe& recipe : all_recipes()) {
+    const std::string name(recipe.name);
+    text += "  " + name + std::string(name.size() < 12 ? 12 - name.size() : 1, ' ') +
+            std::string(recipe.summary) + '\n';
+  }
+  text += "\nBuilt-in scenarios:";
+  for (const std::string& name : lab::built_in_scenarios(scenario_directory().string()))
+    text += ' ' + name;
+  return text +
+         "\n\nExamples:\n"
+         "  longhaul lab fashion-wan --recipe d-sgd,dd-ef-sgd\n"
+         "  longhaul lab fashion-wan --recipe 'dd-ef-sgd:keep_ratio=0.05:delay_steps=3' --seed "
+         "1,2,3\n"
+         "  longhaul lab fashion-wan --set link.up=20mbit --grid train.lr=0.02,0.05,0.1\n"
+         "\nExits with 0 when the runs are done (also when a target was not reached), 1 when a run "
+         "failed or\ndata is missing, 2 on wrong use, 130 when interrupted.";
+}
+
+}  // namespace
+
+CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments) {
+  CLI::App* lab = program.add_subcommand(
+      "lab", "Run recipes of a scenario on a virtual clock: real training, modelled links");
+  lab->footer(footer);
+  lab->add_option("scenario", arguments.scenario,
+                  "Name of a built-in scenario, or a file that ends in .toml")
+      ->required();
+  lab->add_option("--recipe", arguments.recipes,
+                  "Recipes, such as d-sgd,dd-ef-sgd:delay_steps=3 (default: the scenario's)");
+  lab->add_option("--seed", arguments.seeds, "Seeds, such as 1,2,3 (default: the scenario's)");
+  lab->add_option("--set", arguments.settings,
+                  "table.key=value, as if it stood in the scenario; repeatable")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+  lab->add_option("--grid", arguments.grid,
+                  "table.key=value,value: run every value; repeatable, for every combination")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+  lab->add_option("--threads", arguments.threads,
+                  "Threads; results do not depend on it (default: all cores)")
+      ->check(CLI::Range(1, 256));
+  lab->add_option("--out", arguments.out,
+                  "Directory for results.json, report.html and events.jsonl (default: "
+                  "./longhaul-results/SCENARIO)");
+  lab->add_flag("--json", arguments.json, "One JSON object on standard output");
+  return lab;
+}
+
+Result<lab::StudyRequest> study_request(const LabArguments& arguments) {
+  lab::StudyRequest request{.scenario = arguments.scenario,
+                            .built_in_directory = scenario_directory().string(),
+                            .recipes = lab::split_list(arguments.recipes)};
+  if (!arguments.seeds.empty()) {
+    Result<std::vector<std::uint64_t>> seeds = lab::parse_seeds(arguments.seeds);
+    if (!seeds.ok()) return std::move(seeds).error().within("--seed");
+    request.seeds = std::move(seeds).value();
+  }
+  for (const std::string& text : arguments.settings) {
+    Result<lab::Setting> setting = lab::parse_setting(text);
+    if (!setting.ok()) return std::move(setting).error().within("--set");
+    request.settings.push_back(std::move(setting).value());
+  }
+  for (const std::string& text : arguments.grid) {
+    Result<lab::GridAxis> axis = lab::parse_grid_axis(text);
+    if (!axis.ok()) return std::move(axis).error().within("--grid");
+    request.grid.push_back(std::move(axis).value());
+  }
+  return request;
+}
+
+}  // namespace longhaul::apps

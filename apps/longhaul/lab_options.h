@@ -1,0 +1,33 @@
+// The options of `lab`: `longhaul` parses them to help and to refuse wrong use, `longhaul-torch` to
+// run.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "longhaul/base/result.h"
+#include "longhaul/lab/study.h"
+
+namespace longhaul::apps {
+
+// As written on the command line.
+struct LabArguments {
+  std::string scenario;
+  std::string recipes;
+  std::string seeds;
+  std::vector<std::string> settings;
+  std::vector<std::string> grid;
+  std::size_t threads = 0;  // 0: all cores
+  std::string out;          // empty: ./longhaul-results/SCENARIO
+  bool json = false;
+};
+
+// Adds the subcommand; `arguments` outlives the parsing.
+CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments);
+
+// Errors name the option.
+Result<lab::StudyRequest> study_request(const LabArguments& arguments);
+
+}  // namespace longhaul::apps

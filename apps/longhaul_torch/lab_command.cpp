@@ -1,0 +1,151 @@
+#include "apps/longhaul_torch/lab_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "apps/longhaul/command.h"
+#include "apps/longhaul_torch/interrupt.h"
+#include "apps/longhaul_torch/lab_files.h"
+#include "longhaul/base/workers.h"
+#include "longhaul/lab/progress.h"
+#include "longhaul/lab/summary.h"
+#include "trainer/workload.h"
+
+namespace longhaul::apps {
+namespace {
+
+using lab::RunResult;
+using lab::StudyPoint;
+
+int complain(const std::string& message, int exit_code) {
+  std::cerr << "longhaul lab: " << message << '\n';
+  return exit_code;
+}
+
+// Sizes that the scenario leaves at 0 are the model's own.
+trainer::ModelOptions model_options(const lab::ModelSettings& model) {
+  trainer::ModelOptions options;
+  const auto put = [&options](const char* name, std::size_t value) {
+    if (value > 0) options[name] = static_cast<double>(value);
+  };
+  put(model.name == "resnet" ? "blocks" : "layers", model.layers);
+  put("width", model.width);
+  put("heads", model.heads);
+  put("context", model.context);
+  return options;
+}
+
+Result<std::unique_ptr<Workload>> workload_of(const StudyPoint& point, std::size_t threads) {
+  const lab::Scenario& scenario = point.scenario;
+  const Result<trainer::SplitKind> split = trainer::parse_split(scenario.data.split);
+  if (!split.ok()) return split.error();
+  return trainer::make_workload(
+      {.model = {.name = scenario.model.name, .options = model_options(scenario.model)},
+       .data = {.kind = scenario.data.kind, .path = scenario.data.path},
+       .split = {.kind = *split, .beta = scenario.data.dirichlet},
+       .replicas = scenario.replicas.size(),
+       .batch = scenario.train.batch,
+       .seed = point.seed,
+       .threads = threads});
+}
+
+// All runs of a study, one after the other, until one fails or someone interrupts.
+class Study {
+ public:
+  Study(const std::vector<StudyPoint>& points, std::size_t threads, LabFiles& files)
+      : points_(points),
+        workers_(threads),
+        files_(files),
+        progress_(std::cerr, style(), clock_, points.size() * points.front().recipes.size(),
+                  points.front().scenario.train.steps) {}
+
+  Status run() {
+    for (const StudyPoint& point : points_) {
+      Result<std::unique_ptr<Workload>> workload = workload_of(point, workers_.count());
+      if (!workload.ok()) return workload.error();
+      for (const lab::RecipeChoice& recipe : point.recipes) {
+        if (is_interrupted()) return Done{};
+        if (Status status = run_one(point, recipe, **workload); !status.ok()) {
+          progress_.clear();
+          return status;
+        }
+      }
+    }
+    progress_.clear();
+    return Done{};
+  }
+
+ private:
+  static lab::Progress::Style style() {
+    return ::isatty(STDERR_FILENO) == 0 ? lab::Progress::Style::kPlainLines
+                                        : lab::Progress::Style::kRewrittenLine;
+  }
+
+  Status run_one(const StudyPoint& point, const lab::RecipeChoice& recipe, Workload& workload) {
+    std::string name = recipe.text + ", seed " + std::to_string(point.seed);
+    if (!point.settings.empty()) name += ", " + point.settings;
+    progress_.start_run(name);
+    bool was_stopped = false;
+    const auto after_step = [&](std::size_t done, std::size_t /*steps*/) {
+      progress_.step(done);
+      was_stopped = is_interrupted();
+      return !was_stopped;
+    };
+    Result<RunResult> result =
+        lab::run(point.scenario, {.recipe = recipe, .seed = point.seed, .progress = after_step},
+                 workload, workers_);
+    progress_.finish_run();
+    if (!result.ok()) return std::move(result).error().within(name);
+    result->settings = point.settings;
+    if (was_stopped && result->steps < point.scenario.train.steps) result->status = "interrupted";
+    return files_.add(*result);
+  }
+
+  const std::vector<StudyPoint>& points_;
+  SystemClock clock_;
+  Workers workers_;
+  LabFiles& files_;
+  lab::Progress progress_;
+};
+
+void print_results(const LabArguments& arguments, const lab::Scenario& scenario,
+                   const std::vector<RunResult>& runs, const LabFiles& files) {
+  if (arguments.json) {
+    std::cout << lab_json(scenario, runs) << '\n';
+    return;
+  }
+  if (!runs.empty()) std::cout << lab::summary_table(scenario, runs) << '\n';
+  std::cout << "report: " << files.report().string() << '\n';
+}
+
+}  // namespace
+
+int run_lab(const LabArguments& arguments) {
+  const Result<lab::StudyRequest> request = study_request(arguments);
+  if (!request.ok()) return complain(request.error().message, kExitWrongUse);
+  const Result<std::vector<StudyPoint>> points = lab::study_points(*request);
+  if (!points.ok()) return complain(points.error().message, kExitWrongUse);
+  const lab::Scenario& scenario = points->front().scenario;
+  Result<LabFiles> files =
+      LabFiles::open(arguments.out.empty() ? "longhaul-results/" + scenario.name : arguments.out);
+  if (!files.ok()) return complain(files.error().message, kExitFailed);
+  notice_interrupts();
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  Study study(*points, arguments.threads > 0 ? arguments.threads : cores, *files);
+  const Status outcome = study.run();
+  const Result<std::vector<RunResult>> runs = files->finish(scenario);
+  if (!outcome.ok()) {
+    const bool is_wrong_use = outcome.error().code == ErrorCode::kInvalidArgument;
+    return complain(outcome.error().message, is_wrong_use ? kExitWrongUse : kExitFailed);
+  }
+  if (!runs.ok()) return complain(runs.error().message, kExitFailed);
+  print_results(arguments, scenario, *runs, *files);
+  return is_interrupted() ? kExitInterrupted : kExitDone;
+}
+
+}  // namespace longhaul::apps

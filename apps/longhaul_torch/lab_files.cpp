@@ -1,0 +1,77 @@
+#include "apps/longhaul_torch/lab_files.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "longhaul/lab/report.h"
+#include "longhaul/lab/results_json.h"
+
+namespace longhaul::apps {
+namespace {
+
+constexpr const char* kEvents = "events.jsonl";
+
+Error cannot_write(const std::filesystem::path& path) {
+  return Error{ErrorCode::kIo, path.string() + ": cannot write this file"};
+}
+
+Status write_file(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text << std::flush;
+  if (!file) return cannot_write(path);
+  return Done{};
+}
+
+// Recipes in the order of their first run, each with all of its runs.
+void group_by_recipe(std::vector<lab::RunResult>& runs) {
+  std::map<std::string, std::size_t> order;
+  for (const lab::RunResult& run : runs) order.emplace(run.recipe, order.size());
+  std::ranges::stable_sort(runs, {},
+                           [&order](const lab::RunResult& run) { return order.at(run.recipe); });
+}
+
+std::string dumped(const nlohmann::ordered_json& json, int indent) {
+  return json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace
+
+LabFiles::LabFiles(std::filesystem::path directory)
+    : directory_(std::move(directory)), events_(directory_ / kEvents, std::ios::binary) {}
+
+Result<LabFiles> LabFiles::open(const std::filesystem::path& directory) {
+  std::error_code failure;
+  std::filesystem::create_directories(directory, failure);
+  if (failure) return Error{ErrorCode::kIo, directory.string() + ": " + failure.message()};
+  LabFiles files(directory);
+  if (!files.events_) return cannot_write(directory / kEvents);
+  return files;
+}
+
+Status LabFiles::add(const lab::RunResult& run) {
+  EventLog log(events_);
+  write_run_events(log, run);
+  if (!events_) return cannot_write(directory_ / kEvents);
+  return Done{};
+}
+
+Result<std::vector<lab::RunResult>> LabFiles::finish(const lab::Scenario& scenario) {
+  std::ifstream events(directory_ / kEvents, std::ios::binary);
+  Result<std::vector<lab::RunResult>> runs = lab::read_run_events(events);
+  if (!runs.ok()) return std::move(runs).error().within((directory_ / kEvents).string());
+  group_by_recipe(*runs);
+  const std::string json = dumped(results_json(scenario, *runs, lab::Curves::kIncluded), 1);
+  if (Status status = write_file(directory_ / "results.json", json + '\n'); !status.ok())
+    return status.error();
+  const std::string page = report_html(scenario, *runs, LONGHAUL_VERSION);
+  if (Status status = write_file(report(), page); !status.ok()) return status.error();
+  return runs;
+}
+
+std::string lab_json(const lab::Scenario& scenario, const std::vector<lab::RunResult>& runs) {
+  return dumped(results_json(scenario, runs, lab::Curves::kLeftOut), 2);
+}
+
+}  // namespace longhaul::apps

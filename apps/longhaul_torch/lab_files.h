@@ -1,0 +1,38 @@
+// The files that a lab leaves in its directory: events.jsonl while it runs, and what is drawn from
+// it at the end.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "longhaul/base/result.h"
+#include "longhaul/lab/results.h"
+#include "longhaul/lab/scenario.h"
+
+namespace longhaul::apps {
+
+class LabFiles {
+ public:
+  // Makes the directory and starts a new events.jsonl in it.
+  static Result<LabFiles> open(const std::filesystem::path& directory);
+
+  Status add(const lab::RunResult& run);
+
+  // Writes results.json and report.html from events.jsonl. The runs, grouped by recipe.
+  Result<std::vector<lab::RunResult>> finish(const lab::Scenario& scenario);
+
+  [[nodiscard]] std::filesystem::path report() const { return directory_ / "report.html"; }
+
+ private:
+  explicit LabFiles(std::filesystem::path directory);
+
+  std::filesystem::path directory_;
+  std::ofstream events_;
+};
+
+// What --json prints: results.json without the curves.
+std::string lab_json(const lab::Scenario& scenario, const std::vector<lab::RunResult>& runs);
+
+}  // namespace longhaul::apps

@@ -1,0 +1,13 @@
+// Files that the build puts into the program (cmake/longhaul_embed.cmake).
+#pragma once
+
+#include <string_view>
+
+namespace longhaul::embedded {
+
+std::string_view report_html();
+std::string_view report_css();
+std::string_view report_js();
+std::string_view chart_min_js();
+
+}  // namespace longhaul::embedded

@@ -1,0 +1,61 @@
+#include "longhaul/lab/links.h"
+
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <string>
+
+namespace longhaul::lab {
+namespace {
+
+Result<RateTrace> read_trace(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Error{ErrorCode::kNotFound, "trace: cannot read " + path};
+  std::ostringstream text;
+  text << file.rdbuf();
+  const bool is_csv = text.str().find(',') != std::string::npos;
+  Result<RateTrace> trace = is_csv ? parse_csv_trace(text.str()) : parse_mahimahi_trace(text.str());
+  if (!trace.ok()) return Error(trace.error()).within(path);
+  return trace;
+}
+
+Result<RateTrace> rate_of(const LinkSettings& link, Bandwidth mean, std::uint64_t seed) {
+  if (!link.trace.empty()) {
+    const Result<RateTrace> trace = read_trace(link.trace);
+    if (!trace.ok()) return trace.error();
+    return trace->scaled_to(mean);
+  }
+  if (link.markov_spread <= 0) return RateTrace::constant(mean);
+  return markov_trace(
+      {.mean = mean, .spread = link.markov_spread, .mean_dwell = link.markov_dwell, .seed = seed});
+}
+
+}  // namespace
+
+Result<std::vector<SimulatedPeer>> peers_of(const Scenario& scenario, std::uint64_t seed) {
+  std::vector<SimulatedPeer> peers;
+  for (std::size_t i = 0; i < scenario.replicas.size(); ++i) {
+    const LinkSettings& link = scenario.replicas[i].link;
+    const std::uint64_t own_seed = (seed * 1000 + i) * 2;
+    const Result<RateTrace> up = rate_of(link, link.up, own_seed);
+    if (!up.ok()) return up.error();
+    const Result<RateTrace> down = rate_of(link, link.down, own_seed + 1);
+    if (!down.ok()) return down.error();
+    peers.push_back({.link = {.up = *up, .down = *down, .latency = link.latency},
+                     .weight = static_cast<float>(scenario.replicas[i].weight)});
+  }
+  return peers;
+}
+
+std::vector<SimulatedPeer> free_peers_of(const Scenario& scenario) {
+  const RateTrace free =
+      RateTrace::constant({.bytes_per_second = std::numeric_limits<double>::infinity()});
+  std::vector<SimulatedPeer> peers;
+  for (const ReplicaSettings& replica : scenario.replicas) {
+    peers.push_back({.link = {.up = free, .down = free, .latency = Seconds(0)},
+                     .weight = static_cast<float>(replica.weight)});
+  }
+  return peers;
+}
+
+}  // namespace longhaul::lab

@@ -1,0 +1,68 @@
+// What a run of the lab (or later of the rehearsal) leaves behind.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "longhaul/base/units.h"
+
+namespace longhaul::lab {
+
+struct EvalPoint {
+  std::size_t step = 0;  // steps done
+  Seconds time{};        // virtual
+  double loss = 0;
+  double accuracy = 0;
+};
+
+struct StepPoint {
+  std::size_t step = 0;
+  Seconds time{};   // virtual time at which the slowest replica had finished it
+  double loss = 0;  // mean of the replicas' batches
+};
+
+enum class Activity : std::uint8_t { kCompute, kSend, kReceive, kWait };
+
+// For the time line: what one replica did from `begin` to `end`.
+struct Span {
+  std::size_t replica = 0;
+  Activity activity = Activity::kCompute;
+  Seconds begin{};
+  Seconds end{};
+  std::size_t step = 0;
+};
+
+struct RunResult {
+  std::string recipe;    // as asked for, with its settings: "dd-ef-sgd:delay_steps=3"
+  std::string settings;  // what a search chose for this run: "train.lr=0.05"; empty: no search
+  std::uint64_t seed = 1;
+  double lr = 0;
+  std::string status = "done";  // done, diverged
+  std::size_t replicas = 0;
+  std::size_t parameters = 0;
+  std::size_t steps = 0;
+  std::optional<Seconds> time_to_target;  // empty: not reached
+  std::optional<std::size_t> steps_to_target;
+  std::optional<double>
+      final_loss;  // on all held-out data, of the shared model after the drain; empty: diverged
+  std::optional<double> final_accuracy;
+  Seconds virtual_time{};
+  Seconds step_time{};  // mean virtual time per step after warm-up: a slope over whole multiples of
+                        // delay + 1
+  double efficiency = 0;       // compute time ÷ virtual time
+  std::uint64_t bytes_up = 0;  // sums over replicas
+  std::uint64_t bytes_down = 0;
+  std::string digest;  // of the final shared parameters
+  std::size_t non_finite_steps = 0;
+  double keep_ratio = 1;
+  int delay_steps = 0;
+  std::string codec;
+  std::vector<EvalPoint> evaluations;
+  std::vector<StepPoint> losses;
+  std::vector<Span> timeline;  // of the first steps only
+};
+
+}  // namespace longhaul::lab

@@ -1,0 +1,259 @@
+#include "longhaul/lab/run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "longhaul/codec/digest.h"
+#include "longhaul/lab/links.h"
+#include "longhaul/lab/target.h"
+#include "longhaul/sync/engine.h"
+
+namespace longhaul::lab {
+namespace {
+
+constexpr std::size_t kTimelineSteps = 24;
+
+// A replica of the lab: its model, its engine and its pace.
+struct Replica {
+  std::unique_ptr<Learner> learner;
+  std::unique_ptr<Workers> workers;  // a crew of its own, as crews cannot be nested
+  std::unique_ptr<Engine> engine;
+  Seconds step_time{};
+  double loss = 0;
+};
+
+void put_over(const RecipeSettings& settings, Recipe& recipe, double& lr) {
+  recipe.plan.keep_ratio = settings.keep_ratio.value_or(recipe.plan.keep_ratio);
+  recipe.plan.delay_steps = settings.delay_steps.value_or(recipe.plan.delay_steps);
+  recipe.plan.period_steps = settings.period_steps.value_or(recipe.plan.period_steps);
+  if (settings.codec) recipe.codec = parse_codec(*settings.codec).value();
+  lr = settings.lr.value_or(lr);
+}
+
+class Run {
+ public:
+  Run(const Scenario& scenario, const RunRequest& request, Workload& workload, Workers& workers)
+      : scenario_(scenario), request_(request), workload_(workload), workers_(workers) {}
+
+  Result<RunResult> operator()() {
+    const Status ready = set_up();
+    if (!ready.ok()) return ready.error();
+    for (std::size_t step = 0; step < scenario_.train.steps && !is_over_; ++step) {
+      const Status done = one_step(step);
+      if (!done.ok()) return done.error();
+    }
+    return finish();
+  }
+
+ private:
+  Status set_up() {
+    const Result<Recipe> row = find_recipe(request_.recipe.name);
+    if (!row.ok()) return row.error();
+    recipe_ = *row;
+    lr_ = scenario_.train.lr;
+    const auto own = scenario_.overrides.find(request_.recipe.name);
+    if (own != scenario_.overrides.end()) put_over(own->second, recipe_, lr_);
+    put_over(request_.recipe.settings, recipe_, lr_);
+    Result<std::vector<SimulatedPeer>> peers = free_peers_of(scenario_);
+    if (!recipe_.is_free) peers = peers_of(scenario_, request_.seed);
+    if (!peers.ok()) return peers.error();
+    network_ = std::make_unique<SimulatedNetwork>(*peers, workers_);
+    network_->on_transfer([this](const Transfer& transfer) { note(transfer); });
+    for (std::size_t i = 0; i < scenario_.replicas.size(); ++i) {
+      Status added = add_replica(i);
+      if (!added.ok()) return added;
+    }
+    return Done{};
+  }
+
+  Status add_replica(std::size_t i) {
+    const TrainSettings& train = scenario_.train;
+    const Result<OptimizerKind> optimizer = parse_optimizer(train.optimizer);
+    if (!optimizer.ok()) return optimizer.error();
+    const EngineSetup setup{
+        .recipe = recipe_,
+        .optimizer = {.kind = *optimizer,
+                      .momentum = static_cast<float>(train.momentum),
+                      .weight_decay = static_cast<float>(train.weight_decay)},
+        .lr = {.peak = lr_,
+               .shape = train.schedule == "cosine" ? LrShape::kCosine : LrShape::kConstant,
+               .warmup_steps = train.warmup_steps,
+               .steps = train.steps},
+        .clip = train.clip,
+        .seed = request_.seed,
+        .layers = workload_.layers()};
+    Replica replica{.learner = workload_.make_learner(i),
+                    .workers = std::make_unique<Workers>(1),
+                    .step_time = scenario_.replicas[i].step_time};
+    replica.engine = std::make_unique<Engine>(setup, replica.learner->parameters(),
+                                              network_->exchange(i), *replica.workers);
+    replicas_.push_back(std::move(replica));
+    return Done{};
+  }
+
+  Status one_step(std::size_t step) {
+    workers_.run(replicas_.size(), [&](std::size_t i) {
+      Replica& replica = replicas_[i];
+      replica.loss = replica.learner->compute_gradient();
+      network_->advance(i, replica.step_time);
+      replica.engine->submit(replica.learner->gradient());
+    });
+    for (std::size_t i = 0; i < replicas_.size(); ++i) note_compute(step, i);
+    Status settled = network_->settle();
+    if (!settled.ok()) return settled;
+    std::vector<Status> merged(replicas_.size(), Done{});
+    std::vector<Seconds> before(replicas_.size());
+    workers_.run(replicas_.size(), [&](std::size_t i) {
+      before[i] = network_->now(i);
+      merged[i] = replicas_[i].engine->merge_due();
+    });
+    for (std::size_t i = 0; i < replicas_.size(); ++i) {
+      if (!merged[i].ok()) return merged[i];
+      note_wait(step, i, before[i]);
+    }
+    note_step(step);
+    return Done{};
+  }
+
+  // What has been seen after a step: its loss, its time, an evaluation where one is due, and
+  // whether to go on.
+  void note_step(std::size_t step) {
+    double loss = 0;
+    for (const Replica& replica : replicas_)
+      loss += replica.loss / static_cast<double>(replicas_.size());
+    const std::size_t done = step + 1;
+    result_.losses.push_back({.step = done, .time = latest(), .loss = loss});
+    if (done % scenario_.eval.every == 0) evaluate(done);
+    const bool diverged =
+        std::ranges::any_of(replicas_, [](const Replica& r) { return r.engine->has_diverged(); });
+    const bool at_target =
+        scenario_.train.stop == "target" && target_reached(scenario_.target, result_.evaluations);
+    if (diverged) result_.status = "diverged";
+    is_over_ = diverged || at_target ||
+               (request_.progress && !request_.progress(done, scenario_.train.steps));
+  }
+
+  // Outside the virtual clock: evaluating takes no time.
+  void evaluate(std::size_t done) {
+    const Evaluation evaluation =
+        workload_.evaluate(replicas_[0].engine->shared(), scenario_.eval.samples);
+    result_.evaluations.push_back(
+        {.step = done, .time = latest(), .loss = evaluation.loss, .accuracy = evaluation.accuracy});
+  }
+
+  [[nodiscard]] Seconds latest() const {
+    Seconds time{};
+    for (std::size_t i = 0; i < replicas_.size(); ++i) time = std::max(time, network_->now(i));
+    return time;
+  }
+
+  Result<RunResult> finish() {
+    result_.virtual_time = latest();
+    result_.step_time = step_time_slope();
+    for (Replica& replica : replicas_) {
+      const Status drained = replica.engine->drain();
+      if (!drained.ok()) return drained.error();
+      result_.non_finite_steps += replica.engine->non_finite_steps();
+    }
+    const std::span shared = replicas_[0].engine->shared();
+    for (const Replica& replica : replicas_) {
+      if (digest_of(replica.engine->shared()) != digest_of(shared)) {
+        return Error{ErrorCode::kMismatch, "the shared model differs between replicas"};
+      }
+    }
+    describe(shared);
+    if (result_.status != "diverged" && check_finite(shared).ok()) {
+      const Evaluation last = workload_.evaluate(shared, static_cast<std::size_t>(-1));
+      result_.final_loss = last.loss;
+      result_.final_accuracy = last.accuracy;
+    } else {
+      result_.status = "diverged";
+    }
+    return std::move(result_);
+  }
+
+  void describe(std::span<const float> shared) {
+    result_.recipe = request_.recipe.text;
+    result_.seed = request_.seed;
+    result_.lr = lr_;
+    result_.replicas = replicas_.size();
+    result_.parameters = shared.size();
+    result_.steps = result_.losses.size();
+    result_.bytes_up = network_->bytes_up();
+    result_.bytes_down = network_->bytes_down();
+    result_.digest = digest_text(shared);
+    result_.keep_ratio = recipe_.plan.keep_ratio;
+    result_.delay_steps = recipe_.plan.delay_steps;
+    result_.codec = recipe_.codec.name();
+    Seconds slowest{};
+    for (const Replica& replica : replicas_) slowest = std::max(slowest, replica.step_time);
+    result_.efficiency = static_cast<double>(result_.steps) * (slowest / result_.virtual_time);
+    if (const auto reached = target_reached(scenario_.target, result_.evaluations)) {
+      result_.time_to_target = reached->time;
+      result_.steps_to_target = static_cast<std::size_t>(std::ceil(reached->step));
+    }
+  }
+
+  // Over whole multiples of delay + 1 steps, from a third of the run on, when the pipeline has
+  // filled.
+  [[nodiscard]] Seconds step_time_slope() const {
+    const std::size_t steps = result_.losses.size();
+    const std::size_t cycle = static_cast<std::size_t>(recipe_.plan.delay_steps) + 1;
+    const std::size_t cycles = (steps - steps / 3) / cycle;
+    if (cycles == 0 || cycles * cycle >= steps) {
+      return steps == 0 ? Seconds(0) : result_.losses.back().time / static_cast<double>(steps);
+    }
+    const StepPoint& last = result_.losses.back();
+    const StepPoint& first = result_.losses[steps - 1 - cycles * cycle];
+    return (last.time - first.time) / static_cast<double>(cycles * cycle);
+  }
+
+  void add_span(const Span& span) {
+    if (span.step < kTimelineSteps && span.end > span.begin) result_.timeline.push_back(span);
+  }
+  void note_compute(std::size_t step, std::size_t i) {
+    const Seconds now = network_->now(i);
+    add_span({.replica = i,
+              .activity = Activity::kCompute,
+              .begin = now - replicas_[i].step_time,
+              .end = now,
+              .step = step});
+  }
+  void note_wait(std::size_t step, std::size_t i, Seconds from) {
+    add_span({.replica = i,
+              .activity = Activity::kWait,
+              .begin = from,
+              .end = network_->now(i),
+              .step = step});
+  }
+  void note(const Transfer& transfer) {
+    add_span({.replica = transfer.replica,
+              .activity = transfer.is_up ? Activity::kSend : Activity::kReceive,
+              .begin = transfer.begin,
+              .end = transfer.end,
+              .step = static_cast<std::size_t>(transfer.round.step)});
+  }
+
+  const Scenario& scenario_;
+  const RunRequest& request_;
+  Workload& workload_;
+  Workers& workers_;
+  Recipe recipe_;
+  double lr_ = 0;
+  std::unique_ptr<SimulatedNetwork> network_;
+  std::vector<Replica> replicas_;
+  RunResult result_;
+  bool is_over_ = false;
+};
+
+}  // namespace
+
+Result<RunResult> run(const Scenario& scenario, const RunRequest& request, Workload& workload,
+                      Workers& workers) {
+  return Run(scenario, request, workload, workers)();
+}
+
+}  // namespace longhaul::lab

@@ -1,0 +1,36 @@
+// Runs one recipe of a scenario on the virtual clock: real gradients, modelled links, the same bits
+// for every thread count.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "longhaul/base/result.h"
+#include "longhaul/base/workers.h"
+#include "longhaul/lab/results.h"
+#include "longhaul/lab/scenario.h"
+#include "longhaul/sync/learner.h"
+
+namespace longhaul::lab {
+
+// "dd-ef-sgd:keep_ratio=0.05:delay_steps=3"
+struct RecipeChoice {
+  std::string name;
+  RecipeSettings settings;
+  std::string text;  // as it was written
+};
+Result<RecipeChoice> parse_recipe_choice(const std::string& text);
+
+struct RunRequest {
+  RecipeChoice recipe;
+  std::uint64_t seed = 1;
+  // Called after every step; returning false ends the run early (Ctrl-C).
+  std::function<bool(std::size_t steps_done, std::size_t steps)> progress;
+};
+
+// `workload` was made for this scenario and seed; `workers` share the replicas' gradients among
+// them.
+Result<RunResult> run(const Scenario& scenario, const RunRequest& request, Workload& workload,
+                      Workers& workers);
+
+}  // namespace longhaul::lab

@@ -1,0 +1,280 @@
+#include "longhaul/lab/scenario.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "longhaul/lab/scenario_checks.h"
+#include "longhaul/lab/scenario_keys.h"
+
+namespace longhaul::lab {
+namespace {
+
+using Kind = RawValue::Kind;
+
+// One `key = value`, from the file or from --set.
+struct Assignment {
+  const ScenarioKey* key;
+  std::string recipe;  // NAME of [recipe.NAME]
+  std::string full_name;
+  RawValue value;
+  std::string where;  // "fashion-wan.toml:12" or "--set link.up=0mbit"
+};
+
+RawValue raw_value(const toml::node& node) {
+  if (const auto* text = node.as_string()) return {.kind = Kind::kText, .text = text->get()};
+  RawValue value{.kind = Kind::kOther};
+  if (const auto* list = node.as_array()) {
+    const auto is_text = [](const toml::node& item) { return item.is_string(); };
+    value.text = "a list";
+    if (!std::all_of(list->begin(), list->end(), is_text)) return value;
+    value.kind = Kind::kList;
+    for (const toml::node& item : *list) value.items.push_back(item.as_string()->get());
+    return value;
+  }
+  if (node.is_table()) return {.kind = Kind::kOther, .text = "a table"};
+  if (node.is_integer()) value.kind = Kind::kInteger;
+  if (node.is_floating_point()) value.kind = Kind::kReal;
+  std::ostringstream written;
+  node.visit([&written](const auto& scalar) {
+    if constexpr (toml::is_value<decltype(scalar)>) written << scalar;
+  });
+  value.text = written.str();
+  return value;
+}
+
+std::string as_got(const RawValue& value) {
+  return value.kind == Kind::kText ? '"' + value.text + '"' : value.text;
+}
+
+// Reads text into assignments, then assignments into a scenario.
+class Parser {
+ public:
+  explicit Parser(const std::string& file_name)
+      : file_name_(file_name), directory_(std::filesystem::path(file_name).parent_path()) {}
+
+  Status read_file(std::string_view text);
+  Status read_setting(const Setting& setting);
+  Result<Scenario> finish();
+
+ private:
+  Status read_table(const toml::table& table, const std::string& name, const std::string& recipe,
+                    std::vector<Assignment>& out);
+  Status read_replicas(const toml::node& node);
+  Status read_recipes(const toml::node& node);
+  Status read_top_level(std::string_view name, const toml::node& node);
+  Status apply(const std::vector<Assignment>& assignments);
+  Status add_replicas();
+
+  [[nodiscard]] const ScenarioKey* find(const std::string& table, std::string_view name) const;
+  [[nodiscard]] std::string place(const toml::source_region& region) const {
+    return file_name_ + ':' + std::to_string(region.begin.line);
+  }
+  [[nodiscard]] bool is_table(std::string_view name) const {
+    return std::ranges::any_of(keys_, [&](const ScenarioKey& key) { return key.table == name; });
+  }
+
+  const std::string file_name_;
+  const std::filesystem::path directory_;
+  const std::vector<ScenarioKey> keys_ = scenario_keys();
+  std::vector<Assignment> plain_;                  // later ones win
+  std::vector<std::vector<Assignment>> replicas_;  // one list for each [[replica]]
+  std::vector<Assignment> every_replica_;          // --set replica.key=value
+  Draft draft_;
+  Places places_;
+};
+
+Error invalid(const std::string& where, const std::string& what) {
+  return Error{ErrorCode::kInvalidArgument, where + ": " + what};
+}
+
+const ScenarioKey* Parser::find(const std::string& table, std::string_view name) const {
+  const auto found = std::ranges::find_if(
+      keys_, [&](const ScenarioKey& key) { return key.table == table && key.name == name; });
+  return found == keys_.end() ? nullptr : &*found;
+}
+
+Status Parser::read_table(const toml::table& table, const std::string& name,
+                          const std::string& recipe, std::vector<Assignment>& out) {
+  for (const auto& [toml_key, node] : table) {
+    std::string full_name = name;
+    if (!recipe.empty()) full_name.append(".").append(recipe);
+    full_name.append(".").append(toml_key.str());
+    const ScenarioKey* key = find(name, toml_key.str());
+    const std::string where = place(toml_key.source());
+    if (key == nullptr)
+      return invalid(where, unknown_key(full_name, name, std::string(toml_key.str()), keys_));
+    Assignment assignment{key, recipe, full_name, raw_value(node), where};
+    std::string& text = assignment.value.text;
+    if (key->is_path && !text.empty()) text = (directory_ / text).string();
+    out.push_back(std::move(assignment));
+  }
+  return Done{};
+}
+
+Status Parser::read_replicas(const toml::node& node) {
+  const toml::array* list = node.as_array();
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    const toml::table* table = (*list)[i].as_table();
+    if (table == nullptr) list = nullptr;
+    if (list == nullptr) break;
+    if (Status status = read_table(*table, "replica", "", replicas_.emplace_back()); !status.ok())
+      return status;
+  }
+  if (list != nullptr) return Done{};
+  return invalid(place(node.source()),
+                 "replica: expected tables [[replica]], got " + as_got(raw_value(node)));
+}
+
+Status Parser::read_recipes(const toml::node& node) {
+  const toml::table* recipes = node.as_table();
+  if (recipes == nullptr)
+    return invalid(place(node.source()),
+                   "recipe: expected tables [recipe.NAME], got " + as_got(raw_value(node)));
+  for (const auto& [name, settings] : *recipes) {
+    const std::string recipe(name.str());
+    if (!settings.is_table())
+      return invalid(place(name.source()), "recipe." + recipe +
+                                               ": expected a table [recipe.NAME], got " +
+                                               as_got(raw_value(settings)));
+    draft_.scenario.overrides[recipe];
+    if (Status status = read_table(*settings.as_table(), "recipe", recipe, plain_); !status.ok())
+      return status;
+  }
+  return Done{};
+}
+
+Status Parser::read_top_level(std::string_view name, const toml::node& node) {
+  if (name == "replica") return read_replicas(node);
+  if (name == "recipe") return read_recipes(node);
+  const std::string table(name);
+  if (is_table(name)) {
+    if (node.is_table()) return read_table(*node.as_table(), table, "", plain_);
+    return invalid(place(node.source()),
+                   table + ": expected a table [" + table + "], got " + as_got(raw_value(node)));
+  }
+  const ScenarioKey* key = find("", name);
+  if (key == nullptr) return invalid(place(node.source()), unknown_key(table, "", table, keys_));
+  plain_.push_back({key, "", table, raw_value(node), place(node.source())});
+  return Done{};
+}
+
+Status Parser::read_file(std::string_view text) {
+  draft_.scenario.name = std::filesystem::path(file_name_).stem().string();
+  try {
+    const toml::table file = toml::parse(text, file_name_);
+    for (const auto& [name, node] : file) {
+      if (Status status = read_top_level(name.str(), node); !status.ok()) return status;
+    }
+  } catch (const toml::parse_error& error) {
+    return invalid(place(error.source()), std::string(error.description()));
+  }
+  return Done{};
+}
+
+Status Parser::read_setting(const Setting& setting) {
+  const std::string where = "--set " + setting.key + '=' + setting.value;
+  const std::size_t dot = setting.key.rfind('.');
+  std::string table = dot == std::string::npos ? "" : setting.key.substr(0, dot);
+  const std::string name = dot == std::string::npos ? setting.key : setting.key.substr(dot + 1);
+  std::string recipe;
+  if (table.starts_with("recipe.")) {
+    recipe = table.substr(7);
+    table = "recipe";
+  }
+  const ScenarioKey* key = find(table, name);
+  if (key == nullptr || (table == "recipe") == recipe.empty())
+    return invalid(where, unknown_key(setting.key, table, name, keys_));
+  Assignment assignment{key, recipe, setting.key, {.text = setting.value}, where};
+  if (table == "recipe") draft_.scenario.overrides[recipe];
+  // A learning rate given on the command line also wins over those of [recipe.NAME].
+  if (setting.key == "train.lr")
+    std::erase_if(plain_, [](const Assignment& old) {
+      return old.key->table == "recipe" && old.key->name == "lr" &&
+             !old.where.starts_with("--set ");
+    });
+  (table == "replica" ? every_replica_ : plain_).push_back(std::move(assignment));
+  return Done{};
+}
+
+Status Parser::apply(const std::vector<Assignment>& assignments) {
+  for (const Assignment& assignment : assignments) {
+    if (!assignment.recipe.empty()) draft_.recipe = draft_.scenario.overrides[assignment.recipe];
+    if (!assignment.key->set(draft_, assignment.value))
+      return invalid(assignment.where, assignment.full_name + ": expected " +
+                                           assignment.key->expected + ", got " +
+                                           as_got(assignment.value));
+    if (!assignment.recipe.empty()) draft_.scenario.overrides[assignment.recipe] = draft_.recipe;
+    places_[assignment.full_name] = assignment.where;
+  }
+  return Done{};
+}
+
+Status Parser::add_replicas() {
+  for (const std::vector<Assignment>& own : replicas_) {
+    draft_.replica = {.link = draft_.link, .step_time = draft_.scenario.train.step_time};
+    draft_.replica_count = 1;
+    if (Status status = apply(own); !status.ok()) return status;
+    if (Status status = apply(every_replica_); !status.ok()) return status;
+    std::vector<ReplicaSettings>& all = draft_.scenario.replicas;
+    all.insert(all.end(), draft_.replica_count, draft_.replica);
+  }
+  return Done{};
+}
+
+Result<Scenario> Parser::finish() {
+  if (Status status = apply(plain_); !status.ok()) return status.error();
+  if (Status status = add_replicas(); !status.ok()) return status.error();
+  if (Status status = check_scenario(draft_.scenario, file_name_, places_); !status.ok())
+    return status.error();
+  return std::move(draft_.scenario);
+}
+
+}  // namespace
+
+Result<Scenario> parse_scenario(std::string_view text, const std::string& file_name,
+                                const std::vector<Setting>& settings) {
+  Parser parser(file_name);
+  if (Status status = parser.read_file(text); !status.ok()) return status.error();
+  for (const Setting& setting : settings) {
+    if (Status status = parser.read_setting(setting); !status.ok()) return status.error();
+  }
+  return parser.finish();
+}
+
+Result<Scenario> load_scenario(const std::string& name_or_path,
+                               const std::string& built_in_directory,
+                               const std::vector<Setting>& settings) {
+  const bool is_path =
+      name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".toml");
+  const std::filesystem::path path =
+      is_path ? std::filesystem::path(name_or_path)
+              : std::filesystem::path(built_in_directory) / (name_or_path + ".toml");
+  std::ifstream file(path);
+  if (!file || std::filesystem::is_directory(path)) {
+    if (is_path) return Error{ErrorCode::kNotFound, name_or_path + ": cannot read this file"};
+    std::string names;
+    for (const std::string& name : built_in_scenarios(built_in_directory))
+      names += (names.empty() ? "" : ", ") + name;
+    if (names.empty()) names = "none found in " + built_in_directory;
+    return Error{ErrorCode::kNotFound, name_or_path + ": no built-in scenario has this name (" +
+                                           names + "); a file of your own ends in .toml"};
+  }
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return parse_scenario(text, path.string(), settings);
+}
+
+std::vector<std::string> built_in_scenarios(const std::string& built_in_directory) {
+  std::vector<std::string> names;
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator(built_in_directory, unreadable)) {
+    if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace longhaul::lab

@@ -1,0 +1,117 @@
+// A scenario: what is trained on what, by whom, over which links, towards which target.
+// docs/scenario.md lists every key.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "longhaul/base/result.h"
+#include "longhaul/base/units.h"
+
+namespace longhaul::lab {
+
+struct ModelSettings {
+  std::string name = "cnn";  // softmax, mlp, cnn, resnet, gpt
+  // Sizes that a model asks for; 0: the model's own.
+  std::size_t layers = 0;
+  std::size_t width = 0;
+  std::size_t heads = 0;
+  std::size_t context = 0;
+};
+
+struct DataSettings {
+  std::string kind = "fashion-mnist";  // fashion-mnist, mnist, cifar-10, text
+  std::string path;                    // empty: where the package puts it
+  std::string split = "iid";           // iid, shards, dirichlet
+  double dirichlet = 0.5;              // β of split = "dirichlet": smaller is more unequal
+};
+
+struct TrainSettings {
+  std::size_t batch = 32;  // per replica
+  double lr = 0.05;
+  std::string schedule = "constant";  // constant, cosine
+  std::size_t warmup_steps = 0;
+  std::string optimizer = "momentum";  // sgd, momentum, nesterov, adamw
+  double momentum = 0.9;
+  double weight_decay = 0;
+  double clip = 0;  // largest norm of a replica's gradient; 0: none
+  std::size_t steps = 400;
+  std::uint64_t seed = 1;
+  Seconds step_time{0.06};     // from batch to gradient
+  std::string stop = "steps";  // steps, target
+};
+
+struct EvalSettings {
+  std::size_t every = 10;
+  std::size_t samples = 2000;
+};
+
+struct TargetSettings {
+  std::string metric = "accuracy";  // accuracy, loss
+  double value = 0;
+};
+
+// The Markov model of rates, where a link names no trace file: `markov_spread` above 0 turns it on.
+struct LinkSettings {
+  Bandwidth up = Bandwidth::from_bits_per_second(1e9);
+  Bandwidth down = Bandwidth::from_bits_per_second(1e9);
+  Seconds latency{0};  // one way
+  std::string
+      trace;  // CSV or Mahimahi file, scaled to `up` and `down` as its means; empty: constant
+  double markov_spread = 0;  // below 1: rates lie within mean·(1 ± spread)
+  Seconds markov_dwell{10};  // mean time until the rate changes
+};
+
+struct ReplicaSettings {
+  LinkSettings link;  // the scenario's, with this replica's own keys put over it
+  Seconds step_time{0.06};
+  double weight = 1;
+};
+
+// Keys of [recipe.NAME], which win over the row of the recipe and lose against the command line.
+struct RecipeSettings {
+  std::optional<double> keep_ratio;
+  std::optional<int> delay_steps;
+  std::optional<int> period_steps;
+  std::optional<std::string> codec;  // "top_k/bf16"
+  std::optional<double> lr;          // in place of train.lr
+};
+
+struct Scenario {
+  std::string name;
+  std::string title;
+  ModelSettings model;
+  DataSettings data;
+  TrainSettings train;
+  EvalSettings eval;
+  TargetSettings target;
+  std::vector<ReplicaSettings> replicas;
+  std::vector<std::string> recipes;  // what `lab` runs when no recipe is named; may be empty
+  std::map<std::string, RecipeSettings> overrides;  // by recipe
+};
+
+// "table.key=value", as in --set.
+struct Setting {
+  std::string key;
+  std::string value;
+};
+
+// Errors name file, line, key and what was expected: `fashion-wan.toml:12: link.up: expected …, got
+// …`. Settings are applied as if they stood in the file.
+Result<Scenario> parse_scenario(std::string_view text, const std::string& file_name,
+                                const std::vector<Setting>& settings);
+
+// A path, or the name of a built-in scenario, which is looked up in `built_in_directory`.
+Result<Scenario> load_scenario(const std::string& name_or_path,
+                               const std::string& built_in_directory,
+                               const std::vector<Setting>& settings);
+
+// Names in alphabetical order.
+std::vector<std::string> built_in_scenarios(const std::string& built_in_directory);
+
+}  // namespace longhaul::lab

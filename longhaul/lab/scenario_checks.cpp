@@ -1,0 +1,129 @@
+#include "longhaul/lab/scenario_checks.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "longhaul/lab/run.h"
+#include "longhaul/sync/recipe.h"
+
+namespace longhaul::lab {
+namespace {
+
+// Insertions, deletions, replacements and swaps of neighbours that turn one text into the other.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> rows(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t j = 0; j <= b.size(); ++j) rows[0][j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    rows[i][0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = rows[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      rows[i][j] = std::min({rows[i - 1][j] + 1, rows[i][j - 1] + 1, replaced});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
+    }
+  }
+  return rows[a.size()][b.size()];
+}
+
+// Beyond a third of the letters a suggestion is a guess.
+bool is_near(std::size_t distance, std::string_view text) {
+  return distance <= std::max<std::size_t>(1, text.size() / 3);
+}
+
+// Short forms that people try and that no edit distance finds.
+std::string synonym(std::string_view name) {
+  if (name == "learning_rate") return "train.lr";
+  if (name == "batch_size") return "train.batch";
+  if (name == "bandwidth") return "link.up";
+  if (name == "replicas") return "replica.count";
+  return "";
+}
+
+std::string nearest(const std::string& table, const std::string& name,
+                    const std::vector<ScenarioKey>& keys) {
+  const ScenarioKey* best = nullptr;
+  std::size_t least = 0;
+  for (const ScenarioKey& key : keys) {
+    // The wrong key of the right table is the likelier slip.
+    const std::size_t distance =
+        2 * edit_distance(key.name, name) + 2 * edit_distance(key.table, table);
+    const bool is_candidate = key.name == name || (is_near(edit_distance(key.name, name), name) &&
+                                                   is_near(edit_distance(key.table, table), table));
+    if (!is_candidate || (best != nullptr && distance >= least)) continue;
+    best = &key;
+    least = distance;
+  }
+  return best == nullptr ? synonym(name) : best->full_name();
+}
+
+std::string nearest_table(const std::string& name, const std::vector<ScenarioKey>& keys) {
+  for (const ScenarioKey& key : keys) {
+    if (!key.table.empty() && is_near(edit_distance(key.table, name), name)) return key.table;
+  }
+  return "";
+}
+
+// Names of recipes, in the list and in [recipe.NAME].
+Status check_recipes(const Scenario& scenario, const std::string& file_name, const Places& places) {
+  for (const std::string& text : scenario.recipes) {
+    const Result<RecipeChoice> choice = parse_recipe_choice(text);
+    const auto place = places.find("recipes");
+    if (!choice.ok()) return Error(choice.error()).within(place->second + ": recipes");
+  }
+  for (const auto& [name, settings] : scenario.overrides) {
+    const Result<Recipe> row = find_recipe(name);
+    const auto place =
+        places.lower_bound("recipe." + name + '.');  // its first key, or the next one
+    const bool has_keys = place != places.end() && place->first.starts_with("recipe." + name + '.');
+    if (!row.ok()) return Error(row.error()).within(has_keys ? place->second : file_name);
+  }
+  return Done{};
+}
+
+Error misfit(const std::string& where, const std::string& what) {
+  return Error{ErrorCode::kInvalidArgument, where + ": " + what};
+}
+
+}  // namespace
+
+std::string unknown_key(const std::string& full_name, const std::string& table,
+                        const std::string& name, const std::vector<ScenarioKey>& keys) {
+  std::string suggestion = nearest(table, name, keys);
+  if (table.empty() && suggestion.empty()) suggestion = nearest_table(name, keys);
+  // [recipe.NAME]: say it with the name that was written.
+  if (suggestion.starts_with("recipe.") && full_name.rfind('.') != std::string::npos)
+    suggestion = full_name.substr(0, full_name.rfind('.')) + suggestion.substr(6);
+  return full_name + ": unknown key" +
+         (suggestion.empty() ? "; docs/scenario.md lists all keys"
+                             : "; did you mean " + suggestion + '?');
+}
+
+Status check_scenario(const Scenario& scenario, const std::string& file_name,
+                      const Places& places) {
+  const auto place = [&](const std::string& key) {
+    const auto found = places.find(key);
+    return found == places.end() ? file_name : found->second;
+  };
+  if (scenario.replicas.empty())
+    return misfit(file_name, "replica: expected at least one [[replica]], got none");
+  if (!places.contains("target.value"))
+    return misfit(file_name, "target.value: expected a number above 0, got none");
+  const TargetSettings& target = scenario.target;
+  if (target.metric == "accuracy" && target.value > 1)
+    return misfit(place("target.value"),
+                  "target.value: expected an accuracy above 0 and at most 1, got a larger one");
+  if (scenario.train.warmup_steps > scenario.train.steps)
+    return misfit(place("train.warmup_steps"),
+                  "train.warmup_steps: expected at most train.steps (" +
+                      std::to_string(scenario.train.steps) + "), got " +
+                      std::to_string(scenario.train.warmup_steps));
+  const bool is_text = scenario.data.kind == "text";
+  if (is_text != (scenario.model.name == "gpt"))
+    return misfit(place("model.name"), "model.name: expected " +
+                                           std::string(is_text ? "gpt" : "a model of images") +
+                                           " for data.kind = \"" + scenario.data.kind + "\", got " +
+                                           scenario.model.name);
+  return check_recipes(scenario, file_name, places);
+}
+
+}  // namespace longhaul::lab

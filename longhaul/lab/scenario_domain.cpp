@@ -1,0 +1,156 @@
+#include "longhaul/lab/scenario_domain.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <sstream>
+#include <string_view>
+
+#include "longhaul/codec/codec.h"
+
+namespace longhaul::lab {
+namespace {
+
+using Kind = RawValue::Kind;
+
+bool is_text(const RawValue& value) {
+  return value.kind == Kind::kText || value.kind == Kind::kBare;
+}
+
+bool is_number(const RawValue& value) {
+  return value.kind == Kind::kInteger || value.kind == Kind::kReal || value.kind == Kind::kBare;
+}
+
+template <typename T>
+std::optional<T> number_in(std::string_view text) {
+  T number{};
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+template <typename T>
+std::optional<T> value_of(const Result<T>& result) {
+  return result.ok() ? std::optional<T>(*result) : std::nullopt;
+}
+
+std::string written(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", number);
+  return text.data();
+}
+
+std::string quoted(const std::string& text) { return '"' + text + '"'; }
+
+}  // namespace
+
+Domain<std::uint64_t> whole(std::uint64_t least, std::uint64_t most) {
+  const std::string range = most == std::numeric_limits<std::uint64_t>::max()
+                                ? ", at least " + std::to_string(least)
+                                : " from " + std::to_string(least) + " to " + std::to_string(most);
+  return {.expected = "a whole number" + range,
+          .read = [=](const RawValue& value) -> std::optional<std::uint64_t> {
+            if (value.kind != Kind::kInteger && value.kind != Kind::kBare) return std::nullopt;
+            const auto number = number_in<std::uint64_t>(value.text);
+            return number && *number >= least && *number <= most ? number : std::nullopt;
+          },
+          .show = [](std::uint64_t number) { return std::to_string(number); }};
+}
+
+Domain<double> real(double least, Bound bound, double most) {
+  std::string range = bound == Bound::kExcluded ? " above " : ", at least ";
+  range += written(least);
+  if (most < std::numeric_limits<double>::max()) range += " and at most " + written(most);
+  return {.expected = "a number" + range,
+          .read = [=](const RawValue& value) -> std::optional<double> {
+            const auto number = is_number(value) ? number_in<double>(value.text) : std::nullopt;
+            if (!number || !std::isfinite(*number) || *number > most) return std::nullopt;
+            return *number > least || (bound == Bound::kIncluded && *number == least)
+                       ? number
+                       : std::nullopt;
+          },
+          .show = written};
+}
+
+Domain<double> ratio() {
+  return {.expected = "a ratio above 0 and at most 1, such as 0.05 or \"1/64\"",
+          .read = [](const RawValue& value) -> std::optional<double> {
+            if (!is_text(value) && !is_number(value)) return std::nullopt;
+            const auto number = value_of(parse_ratio(value.text));
+            return number && *number > 0 ? number : std::nullopt;
+          },
+          .show = written};
+}
+
+Domain<Seconds> duration(Bound zero) {
+  const std::string range = zero == Bound::kExcluded ? " above 0" : "";
+  return {.expected = "a duration" + range + " such as \"200ms\"",
+          .read = [=](const RawValue& value) -> std::optional<Seconds> {
+            const auto time = is_text(value) ? value_of(parse_duration(value.text)) : std::nullopt;
+            if (!time || (zero == Bound::kExcluded && time->count() <= 0)) return std::nullopt;
+            return time;
+          },
+          .show = [](Seconds time) { return quoted(to_string(time)); }};
+}
+
+Domain<Bandwidth> bandwidth() {
+  return {.expected = "a bandwidth above 0 such as \"20mbit\"",
+          .read = [](const RawValue& value) -> std::optional<Bandwidth> {
+            const auto rate = is_text(value) ? value_of(parse_bandwidth(value.text)) : std::nullopt;
+            return rate && rate->bytes_per_second > 0 ? rate : std::nullopt;
+          },
+          .show = [](Bandwidth rate) { return quoted(to_string(rate)); }};
+}
+
+Domain<std::string> any_text(const std::string& expected) {
+  return {.expected = expected,
+          .read = [](const RawValue& value) -> std::optional<std::string> {
+            return is_text(value) ? std::optional(value.text) : std::nullopt;
+          },
+          .show = quoted};
+}
+
+Domain<std::string> codec_name() {
+  return {.expected = "a codec such as \"top_k/bf16\"",
+          .read = [](const RawValue& value) -> std::optional<std::string> {
+            const bool is_codec = is_text(value) && parse_codec(value.text).ok();
+            return is_codec ? std::optional(value.text) : std::nullopt;
+          },
+          .show = quoted};
+}
+
+Domain<std::string> one_of(const std::vector<std::string>& names) {
+  std::string expected = "one of ";
+  for (const std::string& name : names) expected += (name == names.front() ? "" : ", ") + name;
+  return {.expected = expected,
+          .read = [=](const RawValue& value) -> std::optional<std::string> {
+            const bool is_known =
+                is_text(value) && std::ranges::find(names, value.text) != names.end();
+            return is_known ? std::optional(value.text) : std::nullopt;
+          },
+          .show = quoted};
+}
+
+Domain<std::vector<std::string>> text_list(const std::string& expected) {
+  using Texts = std::vector<std::string>;
+  return {.expected = expected,
+          .read = [](const RawValue& value) -> std::optional<Texts> {
+            if (value.kind == Kind::kList) return value.items;
+            if (value.kind != Kind::kBare) return std::nullopt;
+            Texts items;
+            std::istringstream parts(value.text);
+            for (std::string part; std::getline(parts, part, ',');) items.push_back(part);
+            return items;
+          },
+          .show =
+              [](const Texts& items) {
+                std::string text;
+                for (const std::string& item : items)
+                  text += (text.empty() ? "" : ", ") + quoted(item);
+                return '[' + text + ']';
+              }};
+}
+
+}  // namespace longhaul::lab

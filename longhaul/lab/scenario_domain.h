@@ -1,0 +1,36 @@
+// Which values a scenario key takes: how they are read, written, and described to people.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "longhaul/base/units.h"
+#include "longhaul/lab/scenario_keys.h"
+
+namespace longhaul::lab {
+
+template <typename T>
+struct Domain {
+  std::string expected;
+  std::function<std::optional<T>(const RawValue&)> read;
+  std::function<std::string(const T&)> show;  // as it would stand in a file
+};
+
+Domain<std::uint64_t> whole(std::uint64_t least, std::uint64_t most);
+
+enum class Bound : std::uint8_t { kIncluded, kExcluded };
+Domain<double> real(double least, Bound bound, double most = std::numeric_limits<double>::max());
+
+Domain<double> ratio();  // in (0, 1]
+Domain<Seconds> duration(Bound zero);
+Domain<Bandwidth> bandwidth();  // above 0
+Domain<std::string> any_text(const std::string& expected);
+Domain<std::string> codec_name();
+Domain<std::string> one_of(const std::vector<std::string>& names);
+Domain<std::vector<std::string>> text_list(const std::string& expected);
+
+}  // namespace longhaul::lab

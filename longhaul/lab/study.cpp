@@ -1,0 +1,116 @@
+#include "longhaul/lab/study.h"
+
+#include <charconv>
+#include <utility>
+
+namespace longhaul::lab {
+namespace {
+
+constexpr std::size_t kMostPoints = 10'000;
+
+Error wrong_use(const std::string& what) { return Error{ErrorCode::kInvalidArgument, what}; }
+
+// All combinations of the axes, the last one running fastest.
+std::vector<std::vector<Setting>> combinations(const std::vector<GridAxis>& grid) {
+  std::vector<std::vector<Setting>> all{{}};
+  for (const GridAxis& axis : grid) {
+    std::vector<std::vector<Setting>> longer;
+    for (const std::vector<Setting>& start : all) {
+      for (const std::string& value : axis.values) {
+        longer.push_back(start);
+        longer.back().push_back({.key = axis.key, .value = value});
+      }
+    }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+std::string text_of(const std::vector<Setting>& settings) {
+  std::string text;
+  for (const Setting& setting : settings)
+    text += (text.empty() ? "" : " ") + setting.key + '=' + setting.value;
+  return text;
+}
+
+Result<std::vector<RecipeChoice>> choices_of(const StudyRequest& request,
+                                             const Scenario& scenario) {
+  std::vector<std::string> texts = request.recipes.empty() ? scenario.recipes : request.recipes;
+  if (texts.empty()) texts = {"auto"};
+  std::vector<RecipeChoice> choices;
+  for (const std::string& text : texts) {
+    Result<RecipeChoice> choice = parse_recipe_choice(text);
+    if (!choice.ok()) return choice.error();
+    choices.push_back(std::move(choice).value());
+  }
+  return choices;
+}
+
+}  // namespace
+
+Result<std::vector<StudyPoint>> study_points(const StudyRequest& request) {
+  std::size_t count = 1;
+  for (const GridAxis& axis : request.grid) count *= axis.values.size();
+  if (count > kMostPoints)
+    return wrong_use("--grid: expected at most " + std::to_string(kMostPoints) +
+                     " combinations, got " + std::to_string(count));
+  std::vector<StudyPoint> points;
+  for (const std::vector<Setting>& chosen : combinations(request.grid)) {
+    std::vector<Setting> settings = request.settings;
+    settings.insert(settings.end(), chosen.begin(), chosen.end());
+    Result<Scenario> scenario =
+        load_scenario(request.scenario, request.built_in_directory, settings);
+    if (!scenario.ok()) return scenario.error();
+    Result<std::vector<RecipeChoice>> recipes = choices_of(request, *scenario);
+    if (!recipes.ok()) return recipes.error();
+    std::vector<std::uint64_t> seeds = request.seeds;
+    if (seeds.empty()) seeds = {scenario->train.seed};
+    for (const std::uint64_t seed : seeds) {
+      points.push_back({*scenario, text_of(chosen), seed, *recipes});
+      points.back().scenario.train.seed = seed;
+    }
+  }
+  return points;
+}
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    parts.emplace_back(text.substr(0, comma));
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+  }
+  return parts;
+}
+
+Result<Setting> parse_setting(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0)
+    return wrong_use("expected table.key=value, got " + std::string(text));
+  return Setting{.key = std::string(text.substr(0, equals)),
+                 .value = std::string(text.substr(equals + 1))};
+}
+
+Result<GridAxis> parse_grid_axis(std::string_view text) {
+  const Result<Setting> setting = parse_setting(text);
+  GridAxis axis;
+  if (setting.ok()) axis = {.key = setting->key, .values = split_list(setting->value)};
+  if (axis.values.empty())
+    return wrong_use("expected table.key=value,value, got " + std::string(text));
+  return axis;
+}
+
+Result<std::vector<std::uint64_t>> parse_seeds(std::string_view text) {
+  std::vector<std::uint64_t> seeds;
+  for (const std::string& part : split_list(text)) {
+    std::uint64_t seed = 0;
+    const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), seed);
+    if (failure != std::errc{} || end != part.data() + part.size())
+      return wrong_use("expected whole numbers such as 1,2,3, got " + std::string(text));
+    seeds.push_back(seed);
+  }
+  if (seeds.empty()) return wrong_use("expected whole numbers such as 1,2,3, got none");
+  return seeds;
+}
+
+}  // namespace longhaul::lab

@@ -1,0 +1,47 @@
+// What one call of `lab` runs: recipes × settings of a search × seeds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "longhaul/base/result.h"
+#include "longhaul/lab/run.h"
+#include "longhaul/lab/scenario.h"
+
+namespace longhaul::lab {
+
+// One axis of a search: "train.lr=0.02,0.05".
+struct GridAxis {
+  std::string key;
+  std::vector<std::string> values;
+};
+
+struct StudyRequest {
+  std::string scenario;  // name or path
+  std::string built_in_directory;
+  std::vector<std::string> recipes;  // empty: the scenario's
+  std::vector<std::uint64_t> seeds;  // empty: the scenario's
+  std::vector<Setting> settings;
+  std::vector<GridAxis> grid;
+};
+
+// All runs of a point share one workload.
+struct StudyPoint {
+  Scenario scenario;     // with its settings applied and train.seed set to `seed`
+  std::string settings;  // of the search: "train.lr=0.05"; empty without one
+  std::uint64_t seed = 1;
+  std::vector<RecipeChoice> recipes;
+};
+
+// Every combination, checked before the first run starts. At least one point.
+Result<std::vector<StudyPoint>> study_points(const StudyRequest& request);
+
+// As people write them on the command line.
+Result<Setting> parse_setting(std::string_view text);                   // table.key=value
+Result<GridAxis> parse_grid_axis(std::string_view text);                // table.key=value,value
+Result<std::vector<std::uint64_t>> parse_seeds(std::string_view text);  // 1,2,3
+std::vector<std::string> split_list(std::string_view text);             // at commas
+
+}  // namespace longhaul::lab

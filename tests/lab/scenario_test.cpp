@@ -1,0 +1,222 @@
+#include "longhaul/lab/scenario.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "longhaul/lab/scenario_keys.h"
+
+namespace longhaul::lab {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr const char* kSmall = R"(title = "Small"
+[target]
+value = 0.8
+[link]
+up = "20mbit"
+latency = "60ms"
+[[replica]]
+count = 2
+)";
+
+Result<Scenario> parsed(const std::string& text, const std::vector<Setting>& settings = {}) {
+  return parse_scenario(text, "dir/small.toml", settings);
+}
+
+// The message of the error that `extra` causes at the end of a scenario that is right otherwise.
+std::string complaint(const std::string& extra, const std::vector<Setting>& settings = {}) {
+  const Result<Scenario> scenario = parsed(kSmall + extra, settings);
+  return scenario.ok() ? "no error" : scenario.error().message;
+}
+
+TEST(Scenario, TakesItsNameFromTheFileAndItsDefaultsFromTheStructs) {
+  const Result<Scenario> scenario = parsed(kSmall);
+  ASSERT_TRUE(scenario.ok()) << scenario.error().message;
+  EXPECT_EQ(scenario->name, "small");
+  EXPECT_EQ(scenario->title, "Small");
+  EXPECT_EQ(scenario->train.steps, TrainSettings{}.steps);
+  EXPECT_EQ(scenario->replicas.size(), 2U);
+  EXPECT_DOUBLE_EQ(scenario->replicas[1].link.up.bits_per_second(), 20e6);
+  EXPECT_DOUBLE_EQ(scenario->replicas[1].link.latency.count(), 0.06);
+  EXPECT_EQ(scenario->replicas[1].step_time, scenario->train.step_time);
+}
+
+TEST(Scenario, ReplicasPutTheirKeysOverTheLink) {
+  const Result<Scenario> scenario = parsed(std::string(kSmall) + R"([[replica]]
+up = "1mbit"
+step_time = "90ms"
+weight = 3
+)");
+  ASSERT_TRUE(scenario.ok()) << scenario.error().message;
+  ASSERT_EQ(scenario->replicas.size(), 3U);
+  EXPECT_DOUBLE_EQ(scenario->replicas[0].link.up.bits_per_second(), 20e6);
+  EXPECT_DOUBLE_EQ(scenario->replicas[2].link.up.bits_per_second(), 1e6);
+  EXPECT_DOUBLE_EQ(scenario->replicas[2].link.latency.count(), 0.06);
+  EXPECT_DOUBLE_EQ(scenario->replicas[2].step_time.count(), 0.09);
+  EXPECT_DOUBLE_EQ(scenario->replicas[2].weight, 3);
+}
+
+TEST(Scenario, ErrorsNameFileLineKeyAndWhatWasExpected) {
+  EXPECT_EQ(complaint("[train]\nsteps = 0\n"),
+            "dir/small.toml:10: train.steps: expected a whole number from 1 to 100000000, got 0");
+  EXPECT_EQ(complaint("up = \"-3mbit\"\n"),
+            "dir/small.toml:9: replica.up: expected a bandwidth above 0 such as \"20mbit\", got "
+            "\"-3mbit\"");
+}
+
+TEST(Scenario, RefusesValuesOutOfRange) {
+  EXPECT_THAT(complaint("[recipe.d-ef-sgd]\nkeep_ratio = 0.0\n"),
+              HasSubstr(":10: recipe.d-ef-sgd.keep_ratio: expected a ratio above 0"));
+  EXPECT_THAT(complaint("[recipe.d-ef-sgd]\nkeep_ratio = \"3/2\"\n"), HasSubstr("keep_ratio"));
+  EXPECT_THAT(complaint("[recipe.d-ef-sgd]\ncodec = \"zip\"\n"), HasSubstr("expected a codec"));
+  EXPECT_THAT(complaint("[train]\nbatch = 0\n"), HasSubstr("train.batch: expected"));
+  EXPECT_THAT(complaint("[train]\nlr = -1\n"), HasSubstr("train.lr: expected a number above 0"));
+  EXPECT_THAT(complaint("[train]\nlr = nan\n"), HasSubstr("train.lr: expected"));
+  EXPECT_THAT(complaint("[eval]\nevery = 11\n"), HasSubstr("from 1 to 10, got 11"));
+  EXPECT_THAT(complaint("latency = \"5\"\n"), HasSubstr("replica.latency: expected a duration"));
+}
+
+TEST(Scenario, RefusesValuesOfAnotherType) {
+  EXPECT_THAT(complaint("[train]\nsteps = \"400\"\n"), HasSubstr("got \"400\""));
+  EXPECT_THAT(complaint("[train]\nsteps = 4.5\n"), HasSubstr("got 4.5"));
+  EXPECT_THAT(complaint("[train]\nlr = true\n"), HasSubstr("got true"));
+  EXPECT_THAT(complaint("up = 20\n"), HasSubstr("got 20"));
+  EXPECT_THAT(complaint("[data]\nkind = [\"mnist\"]\n"), HasSubstr("got a list"));
+}
+
+TEST(Scenario, UnknownKeysSuggestTheNearestOne) {
+  EXPECT_EQ(complaint("[train]\nstpes = 3\n"),
+            "dir/small.toml:10: train.stpes: unknown key; did you mean train.steps?");
+  EXPECT_THAT(complaint("[train]\nup = 3\n"), HasSubstr("did you mean link.up?"));
+  EXPECT_THAT(complaint("[train]\nlearning_rate = 3\n"), HasSubstr("did you mean train.lr?"));
+  EXPECT_THAT(complaint("[trian]\nsteps = 3\n"),
+              HasSubstr("trian: unknown key; did you mean train?"));
+  EXPECT_THAT(complaint("[recipe.dga]\ndelay = 3\n"), HasSubstr("recipe.dga.delay: unknown key"));
+  EXPECT_THAT(complaint("[recipe.dga]\ndelay_step = 3\n"),
+              HasSubstr("did you mean recipe.dga.delay_steps?"));
+  EXPECT_THAT(complaint("[train]\nzzzzzz = 3\n"), HasSubstr("docs/scenario.md lists all keys"));
+}
+
+TEST(Scenario, RefusesTextThatIsNotToml) {
+  EXPECT_THAT(complaint("[train\n"), StartsWith("dir/small.toml:9: "));
+}
+
+TEST(Scenario, RefusesTablesOfTheWrongForm) {
+  EXPECT_THAT(parsed("train = 3\n").error().message, HasSubstr("train: expected a table [train]"));
+  EXPECT_THAT(parsed("[replica]\ncount = 2\n").error().message, HasSubstr("[[replica]]"));
+  EXPECT_THAT(parsed("replica = [1]\n").error().message, HasSubstr("[[replica]]"));
+  EXPECT_THAT(parsed("recipe = 1\n").error().message, HasSubstr("[recipe.NAME]"));
+  EXPECT_THAT(parsed("[recipe]\ndga = 1\n").error().message, HasSubstr("[recipe.NAME]"));
+}
+
+TEST(Scenario, NeedsAReplicaAndATarget) {
+  EXPECT_THAT(parsed("[target]\nvalue = 0.5\n").error().message,
+              HasSubstr("at least one [[replica]]"));
+  EXPECT_THAT(parsed("[[replica]]\n").error().message, HasSubstr("target.value: expected"));
+}
+
+TEST(Scenario, RefusesKeysThatDoNotFitTogether) {
+  EXPECT_THAT(complaint("[train]\nsteps = 5\nwarmup_steps = 6\n"),
+              HasSubstr(":11: train.warmup_steps: expected at most train.steps (5), got 6"));
+  EXPECT_THAT(complaint("[model]\nname = \"gpt\"\n"), HasSubstr("model.name: expected"));
+  EXPECT_THAT(complaint("", {{"target.value", "1.5"}}), HasSubstr("expected an accuracy"));
+  EXPECT_EQ(complaint("", {{"target.value", "1.5"}, {"target.metric", "loss"}}), "no error");
+}
+
+TEST(Scenario, KnowsTheRecipesThatItNames) {
+  EXPECT_THAT(complaint("[recipe.magic]\nlr = 1\n"), HasSubstr(":10: recipe: expected one of"));
+  EXPECT_THAT(complaint("", {{"recipes", "d-sgd,magic"}}), HasSubstr("recipes: recipe: expected"));
+  const Result<Scenario> scenario = parsed(kSmall, {{"recipes", "d-sgd,dga:delay_steps=2"}});
+  ASSERT_TRUE(scenario.ok()) << scenario.error().message;
+  EXPECT_THAT(scenario->recipes, ElementsAre("d-sgd", "dga:delay_steps=2"));
+}
+
+TEST(Scenario, SettingsCountAsIfTheyStoodInTheFile) {
+  const Result<Scenario> scenario = parsed(kSmall, {{"link.up", "1mbit"},
+                                                    {"train.step_time", "10ms"},
+                                                    {"replica.count", "3"},
+                                                    {"recipe.dga.delay_steps", "7"}});
+  ASSERT_TRUE(scenario.ok()) << scenario.error().message;
+  ASSERT_EQ(scenario->replicas.size(), 3U);
+  EXPECT_DOUBLE_EQ(scenario->replicas[0].link.up.bits_per_second(), 1e6);
+  EXPECT_DOUBLE_EQ(scenario->replicas[0].step_time.count(), 0.01);
+  EXPECT_EQ(scenario->overrides.at("dga").delay_steps, 7);
+}
+
+TEST(Scenario, ErrorsOfSettingsNameTheSetting) {
+  EXPECT_EQ(complaint("", {{"link.up", "0mbit"}}),
+            "--set link.up=0mbit: link.up: expected a bandwidth above 0 such as \"20mbit\", got "
+            "0mbit");
+  EXPECT_THAT(complaint("", {{"link.upp", "1"}}), HasSubstr("did you mean link.up?"));
+  EXPECT_THAT(complaint("", {{"recipe.lr", "1"}}), HasSubstr("unknown key"));
+}
+
+TEST(Scenario, ALearningRateFromTheCommandLineWinsOverThatOfARecipe) {
+  const std::string text = std::string(kSmall) + "[recipe.dga]\nlr = 0.5\n";
+  EXPECT_EQ(parsed(text)->overrides.at("dga").lr, 0.5);
+  EXPECT_EQ(parsed(text, {{"train.lr", "0.1"}})->overrides.at("dga").lr, std::nullopt);
+  EXPECT_EQ(parsed(text, {{"recipe.dga.lr", "0.2"}, {"train.lr", "0.1"}})->overrides.at("dga").lr,
+            0.2);
+}
+
+TEST(Scenario, PathsInAFileAreRelativeToIt) {
+  const std::string text = std::string(kSmall) + "trace = \"rates.csv\"\n";
+  EXPECT_EQ(parsed(text)->replicas[0].link.trace, "dir/rates.csv");
+  EXPECT_EQ(parsed(text, {{"replica.trace", "x.csv"}})->replicas[0].link.trace, "x.csv");
+}
+
+TEST(Scenario, UnknownNamesListTheBuiltInOnes) {
+  const Result<Scenario> scenario = load_scenario("nowhere", "scenarios", {});
+  ASSERT_FALSE(scenario.ok());
+  EXPECT_EQ(scenario.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(scenario.error().message, HasSubstr("fashion-wan"));
+  EXPECT_THAT(load_scenario("no/such.toml", "scenarios", {}).error().message,
+              HasSubstr("no/such.toml: cannot read"));
+}
+
+TEST(BuiltInScenarios, AllParseAndNameTheirRecipes) {
+  const std::vector<std::string> names = built_in_scenarios("scenarios");
+  EXPECT_THAT(names, ElementsAre("cifar-wan", "fashion-noniid", "fashion-varying", "fashion-wan",
+                                 "smoke", "text-wan"));
+  for (const std::string& name : names) {
+    const Result<Scenario> scenario = load_scenario(name, "scenarios", {});
+    ASSERT_TRUE(scenario.ok()) << scenario.error().message;
+    EXPECT_EQ(scenario->name, name);
+    EXPECT_FALSE(scenario->title.empty()) << name;
+    EXPECT_FALSE(scenario->recipes.empty()) << name;
+    for (const ReplicaSettings& replica : scenario->replicas)
+      EXPECT_TRUE(replica.link.trace.empty() || std::filesystem::exists(replica.link.trace))
+          << name;
+  }
+}
+
+// Rows "| `key` | `default` | expected | meaning |" of the tables, in order.
+std::vector<std::string> documented_keys() {
+  std::ifstream page("docs/scenario.md");
+  std::vector<std::string> rows;
+  for (std::string line; std::getline(page, line);) {
+    if (!line.starts_with("| `")) continue;
+    std::size_t end = 1;
+    for (int column = 0; column < 3; ++column) end = line.find(" |", end + 1);
+    rows.push_back(line.substr(0, end));
+    EXPECT_GT(line.size(), end + 6) << "no meaning: " << line;
+  }
+  return rows;
+}
+
+TEST(ScenarioPage, ListsEveryKeyWithItsDefaultAndWhatIsExpected) {
+  std::vector<std::string> rows;
+  for (const ScenarioKey& key : scenario_keys())
+    rows.push_back("| `" + key.full_name() + "` | `" + key.fallback + "` | " + key.expected);
+  EXPECT_EQ(documented_keys(), rows);
+}
+
+}  // namespace
+}  // namespace longhaul::lab

@@ -1,0 +1,68 @@
+#include "longhaul/lab/study.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace longhaul::lab {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+StudyRequest smoke() { return {.scenario = "smoke", .built_in_directory = "scenarios"}; }
+
+TEST(Study, RunsTheRecipesAndTheSeedOfTheScenarioByDefault) {
+  const auto points = study_points(smoke());
+  ASSERT_TRUE(points.ok()) << points.error().message;
+  ASSERT_EQ(points->size(), 1U);
+  EXPECT_EQ(points->front().seed, 1U);
+  EXPECT_EQ(points->front().settings, "");
+  EXPECT_EQ(points->front().recipes.size(), points->front().scenario.recipes.size());
+}
+
+TEST(Study, CombinesEverySettingOfTheGridWithEverySeed) {
+  StudyRequest request = smoke();
+  request.seeds = {4, 5};
+  request.grid = {{"train.lr", {"0.1", "0.2"}}, {"train.batch", {"8", "16"}}};
+  const auto points = study_points(request);
+  ASSERT_TRUE(points.ok()) << points.error().message;
+  ASSERT_EQ(points->size(), 8U);
+  EXPECT_EQ(points->at(2).settings, "train.lr=0.1 train.batch=16");
+  EXPECT_EQ(points->at(2).scenario.train.lr, 0.1);
+  EXPECT_EQ(points->at(2).scenario.train.batch, 16U);
+  EXPECT_EQ(points->at(3).seed, 5U);
+  EXPECT_EQ(points->at(3).scenario.train.seed, 5U);
+}
+
+TEST(Study, FindsWrongUseBeforeTheFirstRun) {
+  StudyRequest request = smoke();
+  request.recipes = {"d-sgd", "magic"};
+  EXPECT_THAT(study_points(request).error().message, HasSubstr("magic"));
+  request = smoke();
+  request.grid = {{"train.lr", {"0.1", "fast"}}};
+  EXPECT_THAT(study_points(request).error().message, HasSubstr("train.lr=fast"));
+}
+
+TEST(Study, RefusesGridsThatWouldNeverEnd) {
+  StudyRequest request = smoke();
+  request.grid.assign(3, {"train.lr", std::vector<std::string>(100, "0.1")});
+  EXPECT_THAT(study_points(request).error().message, HasSubstr("--grid"));
+}
+
+TEST(StudyOptions, AreReadAsPeopleWriteThem) {
+  EXPECT_THAT(split_list("a,b:c=1,d"), ElementsAre("a", "b:c=1", "d"));
+  EXPECT_THAT(*parse_seeds("1,22"), ElementsAre(1, 22));
+  EXPECT_EQ(parse_setting("data.path=a=b")->value, "a=b");
+  EXPECT_EQ(parse_setting("data.path=")->value, "");
+  EXPECT_THAT(parse_grid_axis("train.lr=1,2")->values, ElementsAre("1", "2"));
+}
+
+TEST(StudyOptions, SayWhatTheyExpect) {
+  EXPECT_THAT(parse_seeds("1,x").error().message, HasSubstr("such as 1,2,3, got 1,x"));
+  EXPECT_THAT(parse_seeds("").error().message, HasSubstr("got none"));
+  EXPECT_THAT(parse_setting("lr").error().message, HasSubstr("table.key=value"));
+  EXPECT_THAT(parse_grid_axis("train.lr=").error().message, HasSubstr("value,value"));
+}
+
+}  // namespace
+}  // namespace longhaul::lab

@@ -1,0 +1,58 @@
+#include "longhaul/telemetry/event_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace longhaul {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(EventLog, WritesOneObjectPerLineWithItsNameFirst) {
+  std::ostringstream out;
+  EventLog log(out);
+  log.write("step", {{"step", 3}, {"loss", 0.25}});
+  log.write("run_finished", nlohmann::ordered_json::object());
+  EXPECT_EQ(out.str(),
+            "{\"event\":\"step\",\"step\":3,\"loss\":0.25}\n{\"event\":\"run_finished\"}\n");
+}
+
+TEST(EventLog, ReadsBackWhatItWrote) {
+  std::stringstream text;
+  EventLog log(text);
+  log.write("a", {{"text", "two\nlines"}});
+  log.write("b", {{"value", 0.1}});
+  const auto events = read_events(text);
+  ASSERT_TRUE(events.ok()) << events.error().message;
+  ASSERT_EQ(events->size(), 2U);
+  EXPECT_EQ((*events)[0].at("text"), "two\nlines");
+  EXPECT_EQ((*events)[1].at("value"), 0.1);
+}
+
+TEST(EventLog, TextThatIsNotUtf8DoesNotStopIt) {
+  std::stringstream text;
+  EventLog(text).write("a", {{"path", "\xff"}});
+  EXPECT_TRUE(read_events(text).ok());
+}
+
+TEST(EventLog, ALineCutOffByACrashIsLeftOut) {
+  std::istringstream text("{\"event\":\"a\"}\n{\"event\":\"b\",\"st");
+  const auto events = read_events(text);
+  ASSERT_TRUE(events.ok());
+  EXPECT_EQ(events->size(), 1U);
+}
+
+TEST(EventLog, OtherLinesThatAreNotEventsAreErrorsWithTheirNumber) {
+  for (const char* line : {"nonsense", "[1]", "{}", "{\"event\":3}"}) {
+    std::istringstream text("{\"event\":\"a\"}\n" + std::string(line) + "\n");
+    const auto events = read_events(text);
+    ASSERT_FALSE(events.ok()) << line;
+    EXPECT_THAT(events.error().message, HasSubstr("line 2: expected an event"));
+  }
+}
+
+}  // namespace
+}  // namespace longhaul
