@@ -4,6 +4,13 @@
 
 include(GoogleTest)
 
+# GoogleTest's headers, compiled once for all test programs: they take longer than most tests.
+add_library(longhaul_test_headers OBJECT ${PROJECT_SOURCE_DIR}/cmake/longhaul_test_headers.cpp)
+target_link_libraries(longhaul_test_headers PRIVATE longhaul_options GTest::gtest_main GTest::gmock)
+target_precompile_headers(longhaul_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+
+add_custom_target(longhaul_tests)  # all test programs, without what users run
+
 function(longhaul_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LIBRARIES;LABEL" ${ARGN})
   if(NOT arg_LABEL)
@@ -14,6 +21,8 @@ function(longhaul_test name)
   list(TRANSFORM arg_DEPENDS PREPEND longhaul_)
   target_link_libraries(longhaul_${name}
     PRIVATE longhaul_options ${arg_DEPENDS} ${arg_LIBRARIES} GTest::gtest_main GTest::gmock)
+  target_precompile_headers(longhaul_${name} REUSE_FROM longhaul_test_headers)
+  add_dependencies(longhaul_tests longhaul_${name})
   gtest_discover_tests(longhaul_${name}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     DISCOVERY_TIMEOUT 120

@@ -17,7 +17,7 @@ using std::filesystem::path;
 
 constexpr std::size_t kTextLimit = std::size_t{1} << 30U;
 constexpr std::size_t kMostCharacters = 65'536;
-constexpr std::size_t kLabels = 10;
+constexpr std::size_t kSections = 10;
 
 // Beside the program (build/…/bin/longhaul-torch → build/…/share/longhaul), or where packages are
 // installed.
@@ -145,7 +145,7 @@ std::size_t count_windows(std::size_t tokens, std::size_t context) {
 std::vector<std::uint8_t> window_labels(std::size_t windows) {
   std::vector<std::uint8_t> labels(windows);
   for (std::size_t i = 0; i < windows; ++i) {
-    labels[i] = static_cast<std::uint8_t>(i * kLabels / windows);
+    labels[i] = static_cast<std::uint8_t>(i * kSections / windows);
   }
   return labels;
 }

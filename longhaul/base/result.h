@@ -34,6 +34,10 @@ struct Error {
   bool operator==(const Error&) const = default;
 };
 
+inline Error corrupt_payload(std::string what) {
+  return Error{ErrorCode::kCorruptPayload, std::move(what)};
+}
+
 // value() and error() may be called only on the side that is there; ok() tells which.
 template <typename T>
 class [[nodiscard]] Result {

@@ -12,10 +12,6 @@ namespace {
 
 constexpr std::size_t kBlockHeaderBytes = 12;
 
-Error corrupt(std::string what) {
-  return Error{ErrorCode::kCorruptPayload, "low rank: " + std::move(what)};
-}
-
 std::size_t values_in(const LowRankBody::Block& block) {
   const std::size_t rows = block.rows;
   const std::size_t columns = block.columns;
@@ -25,9 +21,10 @@ std::size_t values_in(const LowRankBody::Block& block) {
 // Rows and columns have 32 bits each, so neither their product nor values_in() overflows 64 bits
 // here.
 Result<std::vector<LowRankBody::Block>> read_blocks(ByteReader& in, std::size_t elements) {
-  if (in.remaining() < 4) return corrupt("truncated");
+  if (in.remaining() < 4) return corrupt_payload("low rank: truncated");
   const std::size_t count = in.u32();
-  if (in.remaining() / kBlockHeaderBytes < count) return corrupt("fewer bytes than blocks");
+  if (in.remaining() / kBlockHeaderBytes < count)
+    return corrupt_payload("low rank: fewer bytes than blocks");
   std::vector<LowRankBody::Block> blocks(count);
   std::size_t begin = 0;
   std::size_t first_value = 0;
@@ -37,15 +34,15 @@ Result<std::vector<LowRankBody::Block>> read_blocks(ByteReader& in, std::size_t 
              .columns = in.u32(),
              .rank = in.u32(),
              .first_value = first_value};
-    if (block.rows == 0 || block.columns == 0) return corrupt("empty block");
+    if (block.rows == 0 || block.columns == 0) return corrupt_payload("low rank: empty block");
     if (block.rank > std::min(block.rows, block.columns))
-      return corrupt("rank above the size of its matrix");
+      return corrupt_payload("low rank: rank above the size of its matrix");
     if (std::size_t{block.rows} * block.columns > elements - begin)
-      return corrupt("blocks beyond the update");
+      return corrupt_payload("low rank: blocks beyond the update");
     begin += std::size_t{block.rows} * block.columns;
     first_value += values_in(block);
   }
-  if (begin != elements) return corrupt("blocks do not cover the update");
+  if (begin != elements) return corrupt_payload("low rank: blocks do not cover the update");
   return blocks;
 }
 
@@ -63,7 +60,7 @@ bool product_is_finite(const LowRankBody::Block& block, std::span<const float> f
 
 Result<LowRankBody> LowRankBody::parse(ByteView bytes, const BodyContext& context) {
   if (context.format != ValueFormat::kFp32 && context.format != ValueFormat::kBf16)
-    return corrupt("factors must be fp32 or bf16");
+    return corrupt_payload("low rank: factors must be fp32 or bf16");
   ByteReader in(bytes);
   Result<std::vector<Block>> blocks = read_blocks(in, context.elements);
   if (!blocks.ok()) return std::move(blocks).error();
@@ -71,7 +68,7 @@ Result<LowRankBody> LowRankBody::parse(ByteView bytes, const BodyContext& contex
   const std::size_t count =
       body.blocks.empty() ? 0 : body.blocks.back().first_value + values_in(body.blocks.back());
   if (count > in.remaining() || value_bytes(context.format, count) != in.remaining())
-    return corrupt("wrong length");
+    return corrupt_payload("low rank: wrong length");
   const ByteView values = in.bytes(in.remaining());
   const Status finite = check_values(context.format, values, count);
   if (!finite.ok()) return finite.error();

@@ -79,7 +79,7 @@ Result<PayloadBody> parse_body(PayloadKind kind, ByteView bytes, const BodyConte
     case PayloadKind::kLowRank:
       return parse_as<LowRankBody>(bytes, context);
   }
-  return Error{ErrorCode::kCorruptPayload, "unknown kind"};
+  return corrupt_payload("unknown kind");
 }
 
 }  // namespace

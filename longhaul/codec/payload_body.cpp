@@ -9,15 +9,12 @@
 namespace longhaul {
 namespace {
 
-constexpr std::size_t kSubsetBytes = 12;
-
-Error corrupt(std::string what) { return Error{ErrorCode::kCorruptPayload, std::move(what)}; }
-
 Result<RandomSubset> read_subset(ByteReader& in) {
-  if (in.remaining() < kSubsetBytes) return corrupt("random subset: truncated");
+  if (in.remaining() < RandomSubset::kWireBytes) return corrupt_payload("random subset: truncated");
   const std::uint64_t seed = in.u64();
   const std::uint32_t per_tile = in.u32();
-  if (per_tile == 0 || per_tile > kTileElements) return corrupt("random subset: impossible size");
+  if (per_tile == 0 || per_tile > kTileElements)
+    return corrupt_payload("random subset: impossible size");
   return RandomSubset{.seed = seed, .per_tile = per_tile};
 }
 
@@ -29,21 +26,21 @@ Result<SparseBody> read_tiles(ByteReader& in, const BodyContext& context,
   const std::size_t tiles = tile_count(context.elements);
   // Even an empty tile takes a byte: what is too short for its tiles is refused before room is made
   // for them.
-  if (in.remaining() < tiles) return corrupt("fewer bytes than tiles");
+  if (in.remaining() < tiles) return corrupt_payload("fewer bytes than tiles");
   body.tiles.reserve(tiles);
   for (std::size_t tile = 0; tile < tiles; ++tile) {
     Result<CodedPositions> positions = read_positions(in, tile_limit(tile));
     if (!positions.ok()) return std::move(positions).error().within("tile " + std::to_string(tile));
     const std::size_t bytes = value_bytes(context.format, positions->count);
     if (in.remaining() < bytes)
-      return corrupt("tile " + std::to_string(tile) + ": values truncated");
+      return corrupt_payload("tile " + std::to_string(tile) + ": values truncated");
     const ByteView values = in.bytes(bytes);
     const Status finite = check_values(context.format, values, positions->count);
     if (!finite.ok()) return Error(finite.error()).within("tile " + std::to_string(tile));
     body.value_count += positions->count;
     body.tiles.push_back({.positions = *positions, .values = values});
   }
-  if (in.remaining() > 0) return corrupt("bytes after the last tile");
+  if (in.remaining() > 0) return corrupt_payload("bytes after the last tile");
   return body;
 }
 
@@ -53,7 +50,7 @@ Result<DenseBody> DenseBody::parse(ByteView bytes, const BodyContext& context) {
   // Compared in the order that cannot overflow: no format packs more than eight values into a byte.
   if (bytes.size() < context.elements / 8 ||
       bytes.size() != value_bytes(context.format, context.elements)) {
-    return corrupt("dense: wrong length");
+    return corrupt_payload("dense: wrong length");
   }
   const Status finite = check_values(context.format, bytes, context.elements);
   if (!finite.ok()) return finite.error();
@@ -63,11 +60,11 @@ Result<DenseBody> DenseBody::parse(ByteView bytes, const BodyContext& context) {
 void DenseBody::add_tile(std::size_t tile, float weight, std::span<float> out,
                          TileEntries& scratch) const {
   // A piece that stays in L1 between decoding and adding, and ends where a block of values ends.
-  constexpr std::size_t kPiece = 8 * kBlockValues;
-  scratch.values.resize(kPiece);
+  constexpr std::size_t kPieceValues = 8 * kBlockValues;
+  scratch.values.resize(kPieceValues);
   const std::size_t begin = value_bytes(context.format, tile_begin(tile));
-  for (std::size_t first = 0; first < out.size(); first += kPiece) {
-    const std::size_t here = std::min(kPiece, out.size() - first);
+  for (std::size_t first = 0; first < out.size(); first += kPieceValues) {
+    const std::size_t here = std::min(kPieceValues, out.size() - first);
     const std::span piece = std::span(scratch.values).first(here);
     const std::size_t offset = begin + value_bytes(context.format, first);
     decode_values(context.format, bytes.subspan(offset, value_bytes(context.format, here)), piece);
@@ -97,12 +94,12 @@ Result<RandomBody> RandomBody::parse(ByteView bytes, const BodyContext& context)
   for (std::size_t tile = 0; tile < tile_count(context.elements); ++tile) {
     const std::size_t count = subset->count_in(tile_size(tile, context.elements));
     const std::size_t size = value_bytes(context.format, count);
-    if (values.size() - begin < size) return corrupt("random subset: values truncated");
+    if (values.size() - begin < size) return corrupt_payload("random subset: values truncated");
     const Status finite = check_values(context.format, values.subspan(begin, size), count);
     if (!finite.ok()) return Error(finite.error()).within("tile " + std::to_string(tile));
     begin += size;
   }
-  if (begin != values.size()) return corrupt("random subset: bytes after the last value");
+  if (begin != values.size()) return corrupt_payload("random subset: bytes after the last value");
   return RandomBody{.context = context, .subset = *subset, .bytes = values};
 }
 

@@ -23,12 +23,12 @@ void write_varint(std::size_t value, ByteWriter& out) {
 Result<std::size_t> read_varint(ByteReader& in) {
   std::size_t value = 0;
   for (unsigned shift = 0; shift < 21; shift += 7) {
-    if (in.remaining() == 0) return Error{ErrorCode::kCorruptPayload, "varint: truncated"};
+    if (in.remaining() == 0) return corrupt_payload("varint: truncated");
     const std::uint8_t byte = in.u8();
     value |= std::size_t{byte & 0x7FU} << shift;
     if ((byte & 0x80) == 0) return value;
   }
-  return Error{ErrorCode::kCorruptPayload, "varint: longer than three bytes"};
+  return corrupt_payload("varint: longer than three bytes");
 }
 
 std::size_t low_bytes(std::size_t count, unsigned rice) { return (count * rice + 7) / 8; }
@@ -137,24 +137,23 @@ void write_positions(std::span<const std::uint16_t> positions, ByteWriter& out) 
 }
 
 Result<CodedPositions> read_positions(ByteReader& in, std::size_t tile_elements) {
-  const auto corrupt = [](const char* what) { return Error{ErrorCode::kCorruptPayload, what}; };
   const Result<std::size_t> count = read_varint(in);
   if (!count.ok()) return count.error();
-  if (*count > tile_elements) return corrupt("positions: more than the tile has elements");
+  if (*count > tile_elements) return corrupt_payload("positions: more than the tile has elements");
   CodedPositions coded;
   coded.count = *count;
   if (coded.count == 0) return coded;
-  if (in.remaining() == 0) return corrupt("positions: truncated");
+  if (in.remaining() == 0) return corrupt_payload("positions: truncated");
   coded.rice = in.u8();
-  if (coded.rice > kMaxRice) return corrupt("positions: rice parameter too large");
+  if (coded.rice > kMaxRice) return corrupt_payload("positions: rice parameter too large");
   const Result<std::size_t> unary_size = read_varint(in);
   if (!unary_size.ok()) return unary_size.error();
   if (in.remaining() < low_bytes(coded.count, coded.rice) + *unary_size)
-    return corrupt("positions: truncated");
+    return corrupt_payload("positions: truncated");
   coded.low = in.bytes(low_bytes(coded.count, coded.rice));
   coded.unary = in.bytes(*unary_size);
   if (!padding_is_zero(coded.low, coded.count * coded.rice)) {
-    return corrupt("positions: padding is not zero");
+    return corrupt_payload("positions: padding is not zero");
   }
   // The gaps are not negative, so positions ascend, and the last one tells whether all are inside.
   std::size_t ones = 0;
@@ -164,11 +163,13 @@ Result<CodedPositions> read_positions(ByteReader& in, std::size_t tile_elements)
     ones += static_cast<std::size_t>(std::popcount(word));
     if (word != 0) last_one = 8 * offset + 63 - static_cast<std::size_t>(std::countl_zero(word));
   }
-  if (ones != coded.count) return corrupt("positions: wrong number of ends in the unary part");
-  if (last_one / 8 + 1 != coded.unary.size()) return corrupt("positions: bytes after the last end");
+  if (ones != coded.count)
+    return corrupt_payload("positions: wrong number of ends in the unary part");
+  if (last_one / 8 + 1 != coded.unary.size())
+    return corrupt_payload("positions: bytes after the last end");
   std::size_t last = ((last_one + 1 - coded.count) << coded.rice) + coded.count - 1;
   for_each_low(coded.low, coded.count, coded.rice, [&](std::uint32_t low) { last += low; });
-  if (last >= tile_elements) return corrupt("positions: beyond the end of the tile");
+  if (last >= tile_elements) return corrupt_payload("positions: beyond the end of the tile");
   return coded;
 }
 

@@ -10,8 +10,6 @@
 namespace longhaul {
 namespace {
 
-constexpr std::size_t kSubsetBytes = 12;
-
 ByteBuffer subset_prefix(const RandomSubset& subset) {
   ByteWriter out;
   out.u64(subset.seed);
@@ -51,7 +49,8 @@ double RandomK::expected_bytes(std::size_t elements, double keep_ratio) const {
   const RandomSubset subset = subset_of(keep_ratio, 0);
   const std::size_t full_tiles = elements / kTileElements * value_bytes(format_, subset.per_tile);
   const std::size_t last_tile = value_bytes(format_, subset.count_in(elements % kTileElements));
-  return static_cast<double>(kPayloadHeaderBytes + kSubsetBytes + full_tiles + last_tile);
+  return static_cast<double>(kPayloadHeaderBytes + RandomSubset::kWireBytes + full_tiles +
+                             last_tile);
 }
 
 ByteBuffer Cocktail::take(const TakeRequest& request) {
@@ -80,11 +79,11 @@ ByteBuffer Cocktail::take(const TakeRequest& request) {
 
 double Cocktail::expected_bytes(std::size_t elements, double keep_ratio) const {
   const std::size_t drawn = cocktail_subset(keep_ratio, 0).count_of(elements);
-  if (drawn == 0) return kPayloadHeaderBytes + kSubsetBytes;
+  if (drawn == 0) return kPayloadHeaderBytes + RandomSubset::kWireBytes;
   // Positions are counted inside the subset: as if it were the whole update, but over as many
   // tiles.
   const auto tiles = static_cast<double>(tile_count(elements) - tile_count(drawn));
-  return kSubsetBytes + 4.0 * tiles +
+  return RandomSubset::kWireBytes + 4.0 * tiles +
          expected_sparse_bytes(format_, drawn, kept_count(drawn, kTopShare));
 }
 

@@ -10,6 +10,8 @@
 namespace longhaul {
 
 struct RandomSubset {
+  static constexpr std::size_t kWireBytes = 12;  // the seed and per_tile
+
   std::uint64_t seed = 0;
   std::uint32_t per_tile =
       0;  // elements drawn from a full tile; a shorter one gives its share, rounded up

@@ -224,7 +224,7 @@ Status check_grids(ValueFormat format, ByteView in, std::size_t count) {
     if (status.ok() && (ends.hi >= kInfinity || ends.lo > ends.hi)) status = not_finite(first);
   });
   if (status.ok() && !padding_is_zero(in, count % kBlockValues * bits_of(format))) {
-    return Error{ErrorCode::kCorruptPayload, "values: padding is not zero"};
+    return corrupt_payload("values: padding is not zero");
   }
   return status;
 }

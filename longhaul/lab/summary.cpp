@@ -4,14 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "longhaul/lab/target.h"
+
 namespace longhaul::lab {
 namespace {
-
-constexpr std::size_t kEvaluationsOfTarget = 3;
-
-double metric_of(const TargetSettings& target, const EvalPoint& point) {
-  return target.metric == "loss" ? point.loss : point.accuracy;
-}
 
 bool is_better(const TargetSettings& target, double a, double b) {
   return target.metric == "loss" ? a < b : a > b;
@@ -19,11 +15,7 @@ bool is_better(const TargetSettings& target, double a, double b) {
 
 std::optional<double> best_value(const TargetSettings& target, const RunResult& run) {
   std::optional<double> best;
-  const std::vector<EvalPoint>& points = run.evaluations;
-  for (std::size_t i = kEvaluationsOfTarget; i <= points.size(); ++i) {
-    double sum = 0;
-    for (std::size_t j = i - kEvaluationsOfTarget; j < i; ++j) sum += metric_of(target, points[j]);
-    const double mean = sum / kEvaluationsOfTarget;
+  for (const double mean : smoothed_metric(target, run.evaluations)) {
     if (std::isfinite(mean) && (!best || is_better(target, mean, *best))) best = mean;
   }
   return best;

@@ -15,7 +15,7 @@ namespace {
 
 using testing_data::same_bits;
 
-constexpr std::size_t kElements = 70'000;
+constexpr std::size_t kUpdateElements = 70'000;
 
 // Payloads with the views that refer to them.
 struct Round {
@@ -23,7 +23,7 @@ struct Round {
   std::vector<PayloadView> views;
   std::vector<Contribution> contributions;
 
-  explicit Round(std::vector<ByteBuffer> bytes, std::size_t elements = kElements)
+  explicit Round(std::vector<ByteBuffer> bytes, std::size_t elements = kUpdateElements)
       : payloads(std::move(bytes)) {
     for (const ByteBuffer& payload : payloads)
       views.push_back(PayloadView::parse(payload, elements).value());
@@ -33,7 +33,7 @@ struct Round {
   }
 };
 
-Round sparse_round(std::size_t elements = kElements) {
+Round sparse_round(std::size_t elements = kUpdateElements) {
   using enum CodecKind;
   using enum ValueFormat;
   return Round(
@@ -45,7 +45,7 @@ Round sparse_round(std::size_t elements = kElements) {
 }
 
 std::vector<float> sum_of(const Round& round, std::size_t threads = 1,
-                          std::size_t elements = kElements) {
+                          std::size_t elements = kUpdateElements) {
   Workers workers(threads);
   std::vector<float> sum(elements, 99.0F);  // what was there does not matter
   sum_payloads(round.contributions, sum, workers);
@@ -53,25 +53,26 @@ std::vector<float> sum_of(const Round& round, std::size_t threads = 1,
 }
 
 TEST(SumPayloads, EqualsAddingOneAfterTheOther) {
-  for (const Round& round : {sparse_round(), Round(payload_of_each_kind(kElements))}) {
-    std::vector<float> expected(kElements, 0.0F);
+  for (const Round& round : {sparse_round(), Round(payload_of_each_kind(kUpdateElements))}) {
+    std::vector<float> expected(kUpdateElements, 0.0F);
     for (const Contribution& each : round.contributions) {
-      const std::vector<float> decoded = decode(
-          round.payloads[static_cast<std::size_t>(each.payload - round.views.data())], kElements);
-      for (std::size_t i = 0; i < kElements; ++i) expected[i] += each.weight * decoded[i];
+      const std::vector<float> decoded =
+          decode(round.payloads[static_cast<std::size_t>(each.payload - round.views.data())],
+                 kUpdateElements);
+      for (std::size_t i = 0; i < kUpdateElements; ++i) expected[i] += each.weight * decoded[i];
     }
     EXPECT_TRUE(same_bits(sum_of(round), expected));
   }
 }
 
 TEST(SumPayloads, FollowsTheOrderGiven) {
-  Round round(payload_of_each_kind(kElements));
+  Round round(payload_of_each_kind(kUpdateElements));
   const std::vector<float> sum = sum_of(round);
   EXPECT_TRUE(same_bits(sum_of(round), sum));
   std::ranges::reverse(round.contributions);
   const std::vector<float> reversed = sum_of(round);
   EXPECT_FALSE(same_bits(reversed, sum));  // floats do not commute in threes: hence a fixed order
-  for (std::size_t i = 0; i < kElements; ++i) ASSERT_NEAR(reversed[i], sum[i], 1e-5);
+  for (std::size_t i = 0; i < kUpdateElements; ++i) ASSERT_NEAR(reversed[i], sum[i], 1e-5);
 }
 
 TEST(SumPayloads, OfNothingIsZero) {
@@ -102,20 +103,22 @@ TEST(EncodeUnion, IsSparseWhereItsContributionsAre) {
   Workers workers(1);
   const Round round = sparse_round();
   const ByteBuffer payload = encode_union(round.contributions, sum_of(round), workers);
-  EXPECT_EQ(PayloadView::parse(payload, kElements).value().header().kind, PayloadKind::kSparse);
-  EXPECT_LT(payload.size(), kElements);
+  EXPECT_EQ(PayloadView::parse(payload, kUpdateElements).value().header().kind,
+            PayloadKind::kSparse);
+  EXPECT_LT(payload.size(), kUpdateElements);
 }
 
 TEST(EncodeUnion, IsDenseWhereAContributionIsDense) {
   Workers workers(1);
   for (const CodecKind kind : {CodecKind::kDense, CodecKind::kLowRank}) {
     std::vector<ByteBuffer> payloads = sparse_round().payloads;
-    payloads.push_back(encoded({.kind = kind}, 1.0, kElements, 5));
+    payloads.push_back(encoded({.kind = kind}, 1.0, kUpdateElements, 5));
     const Round round(std::move(payloads));
     const std::vector<float> sum = sum_of(round);
     const ByteBuffer payload = encode_union(round.contributions, sum, workers);
-    EXPECT_EQ(PayloadView::parse(payload, kElements).value().header().kind, PayloadKind::kDense);
-    EXPECT_TRUE(same_bits(decode(payload, kElements), sum));
+    EXPECT_EQ(PayloadView::parse(payload, kUpdateElements).value().header().kind,
+              PayloadKind::kDense);
+    EXPECT_TRUE(same_bits(decode(payload, kUpdateElements), sum));
   }
 }
 

@@ -27,7 +27,7 @@
 namespace longhaul {
 namespace {
 
-const std::filesystem::path kDirectory = std::filesystem::path(LONGHAUL_GOLDEN_DIRECTORY) / "v1";
+const std::filesystem::path kDirectory = "tests/codec/golden/v1";  // CTest runs in the root
 
 struct Golden {
   std::string codec;

@@ -16,38 +16,39 @@
 namespace longhaul {
 namespace {
 
-constexpr std::size_t kElements = 700;  // a convolution, a bias and a rest
+constexpr std::size_t kPayloadElements = 700;  // a convolution, a bias and a rest
 
-Error error_of(ByteView bytes, std::uint64_t elements = kElements) {
+Error error_of(ByteView bytes, std::uint64_t elements = kPayloadElements) {
   const Result<PayloadView> view = PayloadView::parse(bytes, elements);
   return view.ok() ? Error{ErrorCode::kIo, "accepted"} : view.error();
 }
 
 TEST(Payload, IsRefusedAtEveryTruncation) {
-  for (const ByteBuffer& payload : payload_of_each_kind(kElements)) {
+  for (const ByteBuffer& payload : payload_of_each_kind(kPayloadElements)) {
     for (std::size_t size = 0; size < payload.size(); ++size) {
-      ASSERT_FALSE(PayloadView::parse(ByteView(payload).first(size), kElements).ok()) << size;
+      ASSERT_FALSE(PayloadView::parse(ByteView(payload).first(size), kPayloadElements).ok())
+          << size;
     }
   }
 }
 
 // Behind a digest that fits, the body must notice by itself that something is missing.
 TEST(Payload, IsRefusedAtEveryTruncationEvenWhenResealed) {
-  for (const ByteBuffer& payload : payload_of_each_kind(kElements)) {
+  for (const ByteBuffer& payload : payload_of_each_kind(kPayloadElements)) {
     for (std::size_t size = kPayloadHeaderBytes; size < payload.size(); ++size) {
       ByteBuffer cut(payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(size));
       reseal_payload(cut);
-      ASSERT_FALSE(PayloadView::parse(cut, kElements).ok()) << size;
+      ASSERT_FALSE(PayloadView::parse(cut, kPayloadElements).ok()) << size;
     }
   }
 }
 
 TEST(Payload, IsRefusedWithBytesAppendedEvenWhenResealed) {
-  for (ByteBuffer payload : payload_of_each_kind(kElements)) {
+  for (ByteBuffer payload : payload_of_each_kind(kPayloadElements)) {
     payload.push_back(std::byte{0});
-    EXPECT_FALSE(PayloadView::parse(payload, kElements).ok());
+    EXPECT_FALSE(PayloadView::parse(payload, kPayloadElements).ok());
     reseal_payload(payload);
-    EXPECT_FALSE(PayloadView::parse(payload, kElements).ok());
+    EXPECT_FALSE(PayloadView::parse(payload, kPayloadElements).ok());
   }
 }
 
@@ -65,7 +66,7 @@ TEST(Payload, IsRefusedAfterEverySingleBitFlip) {
 }
 
 TEST(Payload, SaysWhyItIsRefused) {
-  const ByteBuffer good = encoded({.kind = CodecKind::kDense}, 1.0, kElements, 1);
+  const ByteBuffer good = encoded({.kind = CodecKind::kDense}, 1.0, kPayloadElements, 1);
   const auto changed = [&](std::size_t at, unsigned value) {
     ByteBuffer bytes = good;
     bytes[at] = static_cast<std::byte>(value);
@@ -84,7 +85,7 @@ TEST(Payload, SaysWhyItIsRefused) {
 
 TEST(Payload, OfAnUnknownKindIsRefused) {
   for (const unsigned kind : {0U, 6U, 255U}) {
-    ByteBuffer bytes = encoded({.kind = CodecKind::kDense}, 1.0, kElements, 1);
+    ByteBuffer bytes = encoded({.kind = CodecKind::kDense}, 1.0, kPayloadElements, 1);
     bytes[5] = static_cast<std::byte>(kind);
     reseal_payload(bytes);
     EXPECT_EQ(error_of(bytes), (Error{ErrorCode::kCorruptPayload, "payload: unknown kind"}));
@@ -92,8 +93,8 @@ TEST(Payload, OfAnUnknownKindIsRefused) {
 }
 
 TEST(Payload, NamesTheTileOfWhatIsNotFinite) {
-  ByteBuffer bytes =
-      encoded({.kind = CodecKind::kRandomK, .values = ValueFormat::kFp32}, 0.1, kElements, 1);
+  ByteBuffer bytes = encoded({.kind = CodecKind::kRandomK, .values = ValueFormat::kFp32}, 0.1,
+                             kPayloadElements, 1);
   const float bad = std::numeric_limits<float>::infinity();
   std::memcpy(bytes.data() + kPayloadHeaderBytes + 12, &bad, sizeof(bad));
   reseal_payload(bytes);
@@ -168,9 +169,9 @@ TEST(Payload, ThatClaimsMoreThanItsBytesIsRefusedBeforeRoomIsMade) {
 TEST(Payload, TellsWhatItHolds) {
   const ByteBuffer sparse =
       encoded({.kind = CodecKind::kThreshold, .values = ValueFormat::kBf16, .threshold = 0.02F},
-              1.0, kElements, 1);
-  const PayloadView view = PayloadView::parse(sparse, kElements).value();
-  EXPECT_EQ(view.elements(), kElements);
+              1.0, kPayloadElements, 1);
+  const PayloadView view = PayloadView::parse(sparse, kPayloadElements).value();
+  EXPECT_EQ(view.elements(), kPayloadElements);
   EXPECT_EQ(view.size_bytes(), sparse.size());
   EXPECT_EQ(view.header().kind, PayloadKind::kSparse);
   EXPECT_FALSE(view.is_dense());
@@ -180,26 +181,27 @@ TEST(Payload, TellsWhatItHolds) {
 }
 
 TEST(Payload, OfDenseKindsDoesNotNameItsElements) {
-  const ByteBuffer dense = encoded({.kind = CodecKind::kDense}, 1.0, kElements, 1);
-  const PayloadView view = PayloadView::parse(dense, kElements).value();
+  const ByteBuffer dense = encoded({.kind = CodecKind::kDense}, 1.0, kPayloadElements, 1);
+  const PayloadView view = PayloadView::parse(dense, kPayloadElements).value();
   EXPECT_TRUE(view.is_dense());
   TileEntries entries;
   EXPECT_THROW(view.entries_of(0, entries), std::logic_error);
 }
 
 TEST(Payload, AddsItselfWithAWeight) {
-  for (const ByteBuffer& payload : payload_of_each_kind(kElements)) {
-    const std::vector<float> once = decode(payload, kElements);
-    std::vector<float> sum(kElements, 1.0F);
-    add(PayloadView::parse(payload, kElements).value(), -0.5F, sum);
-    for (std::size_t i = 0; i < kElements; ++i) ASSERT_EQ(sum[i], 1.0F + -0.5F * once[i]);
+  for (const ByteBuffer& payload : payload_of_each_kind(kPayloadElements)) {
+    const std::vector<float> once = decode(payload, kPayloadElements);
+    std::vector<float> sum(kPayloadElements, 1.0F);
+    add(PayloadView::parse(payload, kPayloadElements).value(), -0.5F, sum);
+    for (std::size_t i = 0; i < kPayloadElements; ++i) ASSERT_EQ(sum[i], 1.0F + -0.5F * once[i]);
   }
 }
 
 TEST(Payload, WantsAnOutputOfItsOwnLength) {
-  const ByteBuffer payload = encoded({.kind = CodecKind::kDense}, 1.0, kElements, 1);
-  std::vector<float> sum(kElements + 1);
-  EXPECT_THROW(add(PayloadView::parse(payload, kElements).value(), 1.0F, sum), std::logic_error);
+  const ByteBuffer payload = encoded({.kind = CodecKind::kDense}, 1.0, kPayloadElements, 1);
+  std::vector<float> sum(kPayloadElements + 1);
+  EXPECT_THROW(add(PayloadView::parse(payload, kPayloadElements).value(), 1.0F, sum),
+               std::logic_error);
 }
 
 TEST(ResealPayload, NeedsAHeader) {

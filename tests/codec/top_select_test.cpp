@@ -26,7 +26,7 @@ using testing_data::tied_update;
 constexpr std::uint32_t kHints[] = {
     0, 1, 0x00800000U, 0x3C23D70AU, 0x3F800000U, kInfinityBits - 1, 0xFFFFFFFFU};
 
-Scratch<std::uint16_t> sorted_top(std::span<const float> values, std::size_t k) {
+Scratch<std::uint16_t> sorted_positions(std::span<const float> values, std::size_t k) {
   Scratch<std::uint16_t> order;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i] != 0.0F) order.push_back(static_cast<std::uint16_t>(i));
@@ -56,7 +56,7 @@ TEST(SelectTop, EqualsSortingForEveryHint) {
   for (const std::vector<float>& values : inputs()) {
     for (const std::size_t k :
          {std::size_t{1}, values.size() / 10 + 1, values.size() / 2 + 1, values.size()}) {
-      const Scratch<std::uint16_t> expected = sorted_top(values, k);
+      const Scratch<std::uint16_t> expected = sorted_positions(values, k);
       for (const std::uint32_t hint : kHints) {
         Scratch<std::uint16_t> positions;
         (void)select_top(values, k, hint, positions);
