@@ -7,5 +7,7 @@ set_property(GLOBAL PROPERTY JOB_POOLS torch=2)
 
 function(longhaul_use_torch target)
   target_link_libraries(${target} PRIVATE ${TORCH_LIBRARIES})
-  set_target_properties(${target} PROPERTIES JOB_POOL_COMPILE torch)
+  set_target_properties(${target} PROPERTIES
+    JOB_POOL_COMPILE torch
+    DISABLE_PRECOMPILE_HEADERS ON)  # they were compiled without torch's flags
 endfunction()

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "apps/longhaul/command.h"
 #include "longhaul/codec/payload.h"
@@ -10,15 +12,26 @@
 namespace longhaul::apps {
 namespace {
 
+// One line. A mistyped subcommand is named: CLI11 would only say that one is required.
+std::string failure_text(const CLI::App* app, const CLI::Error& error) {
+  std::string what = error.what();
+  const std::vector<std::string> unknown = app->remaining();
+  if (app->get_parent() == nullptr && app->get_subcommands().empty() && !unknown.empty()) {
+    what = "expected a subcommand (";
+    for (const CLI::App* known : app->get_subcommands([](const CLI::App*) { return true; }))
+      what += (what.back() == '(' ? "" : ", ") + known->get_name();
+    what += "), got " + unknown.front();
+  }
+  return app->get_name() + ": " + what + " (try --help)\n";
+}
+
 int run_program(int argc, char** argv) {
   CLI::App program{"Longhaul trains one model on machines that are far apart."};
   program.name("longhaul");
   program.require_subcommand(1);
   program.set_version_flag(
       "--version", "longhaul " LONGHAUL_VERSION ", wire version " + std::to_string(kWireVersion));
-  program.failure_message([](const CLI::App* app, const CLI::Error& error) {
-    return app->get_name() + ": " + error.what() + " (try --help)\n";
-  });
+  program.failure_message(failure_text);
   Run run;
   add_bench(program, run);
   add_lab(program, run, std::vector<std::string>(argv + 1, argv + argc));

@@ -9,6 +9,7 @@ namespace longhaul::lab {
 namespace {
 
 constexpr Seconds kBetweenRewrites{0.2};
+constexpr Seconds kBeforeTheFirstLine{2};  // what is done by then needs none
 constexpr Seconds kBetweenLines{10};
 
 std::string rounded(Seconds time) {
@@ -27,7 +28,7 @@ Progress::Progress(std::ostream& out, Style style, const Clock& clock, std::size
       runs_(runs),
       steps_(steps),
       start_(clock.now()),
-      next_(style == Style::kPlainLines ? time_after(start_, kBetweenLines) : start_) {}
+      next_(style == Style::kPlainLines ? time_after(start_, kBeforeTheFirstLine) : start_) {}
 
 void Progress::start_run(const std::string& name) { name_ = name; }
 

@@ -21,7 +21,7 @@ TEST(Progress, RewritesOneLineOnATerminalAndEstimatesTheTimeLeft) {
   EXPECT_TRUE(out.str().ends_with("left\r\033[K"));
 }
 
-TEST(Progress, WritesAPlainLineEveryTenSecondsElsewhere) {
+TEST(Progress, WritesAPlainLineAfterTwoSecondsAndEveryTenElsewhere) {
   FakeClock clock;
   std::ostringstream out;
   Progress progress(out, Progress::Style::kPlainLines, clock, 1, 100);
@@ -31,8 +31,9 @@ TEST(Progress, WritesAPlainLineEveryTenSecondsElsewhere) {
     progress.step(step);
   }
   EXPECT_EQ(out.str(),
-            "[1/1] dga: step 10 of 100, about 2 min left\n"
-            "[1/1] dga: step 20 of 100, about 80 s left\n");
+            "[1/1] dga: step 2 of 100, about 2 min left\n"
+            "[1/1] dga: step 12 of 100, about 88 s left\n"
+            "[1/1] dga: step 22 of 100, about 78 s left\n");
 }
 
 TEST(Progress, ARunThatStopsEarlyCountsAsAWholeOne) {

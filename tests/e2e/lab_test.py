@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""`longhaul lab` as a user meets it: exit codes, streams, files, and the same bits on any number of threads.
+
+usage: lab_test.py DIRECTORY_OF_LONGHAUL [CLASS_OF_TESTS…]
+"""
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LONGHAUL = pathlib.Path(sys.argv.pop(1)).resolve() / "longhaul"
+DEADLINE_S = 90
+RUN_KEYS = {"recipe", "seed", "replicas", "parameters", "steps", "time_to_target_s", "steps_to_target", "final_loss",
+            "final_accuracy", "virtual_s", "efficiency", "bytes_up", "bytes_down", "digest"}
+
+
+class LabCommand(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="longhaul_lab_")
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+
+    def longhaul(self, *arguments):
+        return subprocess.run([LONGHAUL, *map(str, arguments)], capture_output=True, text=True, timeout=DEADLINE_S,
+                              cwd=self.directory)
+
+    def scenario(self, text):
+        path = self.directory / "mine.toml"
+        path.write_text(text)
+        return path
+
+    def assert_refused(self, done, *expected, code=2):
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(done.stdout, "")
+        lines = done.stderr.strip().splitlines()
+        self.assertEqual(len(lines), 1, f"one clear line, got: {done.stderr}")
+        for text in expected:
+            self.assertIn(text, lines[0])
+
+
+class SameBits(LabCommand):
+    def test_same_digests_every_time_and_on_any_number_of_threads(self):
+        digests = set()
+        for threads in (1, 1, 2, 3):
+            done = self.longhaul("lab", "smoke", "--json", "--threads", threads)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            digests.add(tuple((run["recipe"], run["digest"], run["virtual_s"])
+                              for run in json.loads(done.stdout)["runs"]))
+        self.assertEqual(len(digests), 1, digests)
+        other = self.longhaul("lab", "smoke", "--json", "--seed", 2)
+        self.assertNotIn(json.loads(other.stdout)["runs"][0]["digest"], str(digests))
+
+
+class Results(LabCommand):
+    def test_json_has_the_promised_keys_and_stdout_nothing_else(self):
+        done = self.longhaul("lab", "smoke", "--json", "--recipe", "d-sgd")
+        for run in json.loads(done.stdout)["runs"]:
+            self.assertLessEqual(RUN_KEYS, run.keys())
+
+    def test_writes_results_report_and_events(self):
+        done = self.longhaul("lab", "smoke", "--recipe", "d-sgd", "--out", "there")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        results = json.loads((self.directory / "there/results.json").read_text())
+        self.assertEqual([run["recipe"] for run in results["runs"]], ["d-sgd"])
+        self.assertIn("<html", (self.directory / "there/report.html").read_text())
+        for line in (self.directory / "there/events.jsonl").read_text().splitlines():
+            self.assertIn("event", json.loads(line))
+
+    def test_a_target_that_is_not_reached_is_said_and_is_no_failure(self):
+        done = self.longhaul("lab", "smoke", "--recipe", "d-sgd", "--set", "target.value=0.999")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("not reached", done.stdout)
+        done = self.longhaul("lab", "smoke", "--recipe", "d-sgd", "--set", "target.value=0.999", "--json")
+        self.assertIsNone(json.loads(done.stdout)["runs"][0]["time_to_target_s"])
+
+
+class Refusals(LabCommand):
+    def test_wrong_scenarios_are_refused_with_the_place_and_what_was_expected(self):
+        base = '[link]\nup = "1mbit"\ndown = "1mbit"\nlatency = "10ms"\n[[replica]]\ncount = 2\n'
+        for text, *expected in (
+                (base + "[train]\nbatches = 3\n", "mine.toml:8", "train.batches", "batch"),
+                (base.replace('"1mbit"', '"-1mbit"', 1), "mine.toml:2", "link.up", "expected"),
+                (base + "[recipe.dd-ef-sgd]\nkeep_ratio = 0\n", "mine.toml:8", "keep_ratio", "expected"),
+                ("[train\n", "mine.toml:1"),
+        ):
+            with self.subTest(text=text):
+                self.assert_refused(self.longhaul("lab", self.scenario(text)), *expected)
+
+    def test_wrong_use_is_refused(self):
+        for arguments, *expected in (
+                (("lab", "no-such-scenario"), "no-such-scenario", "fashion-wan"),
+                (("lab", "smoke", "--recipe", "d-gsd"), "d-gsd", "d-sgd"),
+                (("lab", "smoke", "--recipe", "dd-ef-sgd:keep_ratio=0"), "keep_ratio", "expected"),
+                (("lab", "smoke", "--set", "train.lr=fast"), "train.lr", "expected"),
+                (("lab", "smoke", "--seed", "one"), "--seed"),
+                (("lab", "smoke", "--threads", "0"), "--threads"),
+                (("lab",), "scenario"),
+                (("labs",), "labs"),
+        ):
+            with self.subTest(arguments=arguments):
+                self.assert_refused(self.longhaul(*arguments), *expected)
+
+    def test_missing_data_says_where_it_looked(self):
+        done = self.longhaul("lab", "smoke", "--set", "data.path=/nowhere")
+        self.assert_refused(done, "/nowhere", code=1)
+
+    def test_help_of_everything(self):
+        for arguments in (("--help",), ("lab", "--help"), ("bench", "--help"), ("bench", "codec", "--help")):
+            done = self.longhaul(*arguments)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
+            self.assertIn("--help", done.stdout)
+
+
+class CtrlC(LabCommand):
+    def test_ctrl_c_ends_cleanly_and_keeps_what_was_done(self):
+        lab = subprocess.Popen([LONGHAUL, "lab", "smoke", "--recipe", "d-sgd", "--set", "train.steps=1000000"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.directory)
+        self.addCleanup(lab.kill)
+        first = lab.stderr.readline()  # progress: the run has begun
+        self.assertIn("d-sgd", first)
+        lab.send_signal(signal.SIGINT)
+        out, err = lab.communicate(timeout=DEADLINE_S)
+        self.assertEqual(lab.returncode, 130, err)
+        results = json.loads((self.directory / "longhaul-results/smoke/results.json").read_text())
+        self.assertEqual(results["runs"][0]["status"], "interrupted")
+        self.assertIn("report.html", out)
+
+
+if __name__ == "__main__":
+    unittest.main()
