@@ -17,7 +17,7 @@ ARROWS = {
     "link": ["base"],
     "telemetry": ["base"],
     "round": ["codec"],
-    "plan": ["codec", "link"],
+    "plan": ["round", "link"],
     "exchange": ["round", "link"],
     "sync": ["exchange", "plan", "telemetry"],
     "hub": ["round", "plan", "link", "telemetry"],

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "longhaul/base/bytes.h"
 #include "longhaul/base/clock.h"
 #include "longhaul/base/result.h"
+#include "longhaul/round/plan.h"
 
 namespace longhaul {
 
@@ -30,6 +32,9 @@ struct Mean {
   RoundId round;
   std::shared_ptr<const std::vector<float>>
       values;  // shared: all replicas of one process read the same one
+  // The plan for the steps after the one that merges this mean, if it changes: all replicas merge a
+  // round in the same step, so all change at the same step.
+  std::optional<Plan> next_plan;
 };
 
 class Exchange {

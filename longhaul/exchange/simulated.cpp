@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "longhaul/base/check.h"
-#include "longhaul/round/round_mean.h"
 
 namespace longhaul {
 
@@ -33,7 +32,7 @@ class SimulatedNetwork::Endpoint final : public Exchange {
                    "round of step " + std::to_string(round.step) + " has not closed"};
     }
     now = std::max(now, found->second.at);
-    Mean mean{.round = round, .values = std::move(found->second.mean)};
+    Mean mean = std::move(found->second.mean);
     inbox.erase(found);
     return mean;
   }
@@ -44,7 +43,7 @@ class SimulatedNetwork::Endpoint final : public Exchange {
   };
   struct Arrived {
     Seconds at{};
-    std::shared_ptr<const std::vector<float>> mean;
+    Mean mean;
   };
   float weight;
   SimulatedLink link;
@@ -86,14 +85,15 @@ Status SimulatedNetwork::settle() {
       LONGHAUL_CHECK_EQ(round.elements, update.elements);
       LONGHAUL_CHECK(!round.has_submitted[i]);
       const std::size_t bytes = update.payload.size();
-      const Seconds arrival = endpoint.link.send_up(at, static_cast<double>(bytes));
+      const Passage passage = endpoint.link.send_up(at, static_cast<double>(bytes));
       note({.replica = i,
             .is_up = true,
             .round = update.round,
             .begin = at,
-            .end = arrival,
+            .first_byte = passage.first_byte,
+            .end = passage.end,
             .bytes = bytes});
-      round.last_arrival = std::max(round.last_arrival, arrival);
+      round.last_arrival = std::max(round.last_arrival, passage.end);
       round.has_submitted[i] = true;
       round.payloads[i] = std::move(update.payload);
     }
@@ -119,17 +119,24 @@ Status SimulatedNetwork::close(RoundId id, OpenRound& round) {
   Result<RoundMean> mean = mean_of_round(submissions, round.elements, workers_);
   if (!mean.ok()) return std::move(mean).error().within("round of step " + std::to_string(id.step));
   round.mean = std::make_shared<const std::vector<float>>(std::move(mean->values));
+  std::optional<Plan> next_plan;
+  if (planner_) {
+    next_plan = planner_(
+        {.id = id, .time = round.last_arrival, .submissions = submissions, .mean = *round.mean});
+  }
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
     const std::size_t bytes = mean->down[i].bytes;
-    const Seconds arrival =
+    const Passage passage =
         endpoints_[i]->link.send_down(round.last_arrival, static_cast<double>(bytes));
     note({.replica = i,
           .is_up = false,
           .round = id,
           .begin = round.last_arrival,
-          .end = arrival,
+          .first_byte = passage.first_byte,
+          .end = passage.end,
           .bytes = bytes});
-    endpoints_[i]->inbox[id] = {.at = arrival, .mean = round.mean};
+    endpoints_[i]->inbox[id] = {
+        .at = passage.end, .mean = {.round = id, .values = round.mean, .next_plan = next_plan}};
   }
   return Done{};
 }

@@ -9,11 +9,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "longhaul/base/workers.h"
 #include "longhaul/exchange/exchange.h"
 #include "longhaul/link/link_model.h"
+#include "longhaul/round/round_mean.h"
 
 namespace longhaul {
 
@@ -27,9 +30,18 @@ struct Transfer {
   std::size_t replica = 0;
   bool is_up = true;
   RoundId round;
-  Seconds begin{};  // handed over to the link
-  Seconds end{};    // all of it has arrived
+  Seconds begin{};       // handed over to the link
+  Seconds first_byte{};  // its first byte has arrived
+  Seconds end{};         // all of it has arrived
   std::size_t bytes = 0;
+};
+
+// What the hub knows when a round has closed.
+struct ClosedRound {
+  RoundId id;
+  Seconds time{};
+  std::span<const Submission> submissions;
+  std::span<const float> mean;
 };
 
 class SimulatedNetwork {
@@ -49,6 +61,12 @@ class SimulatedNetwork {
   // Takes what was submitted to the links and closes every round that all replicas have submitted
   // to. A round that cannot be closed is an error, now and whenever it is tried again.
   Status settle();
+
+  // Asked in settle() for each round that closes; a plan that it returns goes to everyone with the
+  // mean of that round.
+  void plan_with(std::function<std::optional<Plan>(const ClosedRound&)> planner) {
+    planner_ = std::move(planner);
+  }
 
   [[nodiscard]] std::uint64_t bytes_up() const { return bytes_up_; }
   [[nodiscard]] std::uint64_t bytes_down() const { return bytes_down_; }
@@ -70,6 +88,7 @@ class SimulatedNetwork {
   std::uint64_t bytes_up_ = 0;
   std::uint64_t bytes_down_ = 0;
   std::function<void(const Transfer&)> observer_;
+  std::function<std::optional<Plan>(const ClosedRound&)> planner_;
 };
 
 }  // namespace longhaul

@@ -1,8 +1,8 @@
-#include <charconv>
+#include <algorithm>
 #include <sstream>
 
-#include "longhaul/codec/codec.h"
 #include "longhaul/lab/run.h"
+#include "longhaul/lab/scenario_keys.h"
 #include "longhaul/sync/recipe.h"
 
 namespace longhaul::lab {
@@ -12,36 +12,27 @@ Error bad(const std::string& text, const std::string& expected) {
   return Error{ErrorCode::kInvalidArgument, "recipe " + text + ": expected " + expected};
 }
 
-template <typename Number>
-bool read_number(std::string_view text, Number& number) {
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return failure == std::errc() && end == text.data() + text.size();
+std::vector<ScenarioKey> recipe_keys() {
+  std::vector<ScenarioKey> keys = scenario_keys();
+  std::erase_if(keys, [](const ScenarioKey& key) { return key.table != "recipe"; });
+  return keys;
 }
 
-Status apply(const std::string& whole, const std::string& key, const std::string& value,
+// The keys of [recipe.NAME], written behind colons.
+Status apply(const std::string& whole, const std::string& name, const std::string& value,
              RecipeSettings& settings) {
-  double number = 0;
-  int count = 0;
-  if (key == "keep_ratio") {
-    const Result<double> ratio = parse_ratio(value);
-    if (!ratio.ok() || *ratio <= 0) return bad(whole, "keep_ratio above 0 and at most 1");
-    settings.keep_ratio = *ratio;
-  } else if (key == "delay_steps") {
-    if (!read_number(value, count) || count < 0)
-      return bad(whole, "delay_steps as a whole number from 0");
-    settings.delay_steps = count;
-  } else if (key == "period_steps") {
-    if (!read_number(value, count) || count != 1) return bad(whole, "period_steps = 1");
-    settings.period_steps = count;
-  } else if (key == "codec") {
-    if (!parse_codec(value).ok()) return bad(whole, "a codec such as top_k/bf16");
-    settings.codec = value;
-  } else if (key == "lr") {
-    if (!read_number(value, number) || !(number > 0)) return bad(whole, "lr above 0");
-    settings.lr = number;
-  } else {
-    return bad(whole, "keep_ratio, delay_steps, period_steps, codec or lr, got \"" + key + '"');
+  const std::vector<ScenarioKey> keys = recipe_keys();
+  const auto key = std::ranges::find(keys, name, &ScenarioKey::name);
+  if (key == keys.end()) {
+    std::string names;
+    for (const ScenarioKey& known : keys) names += (names.empty() ? "" : ", ") + known.name;
+    return bad(whole, "one of " + names + ", got \"" + name + '"');
   }
+  Draft draft;
+  draft.recipe = settings;
+  if (!key->set(draft, {.text = value}))
+    return bad(whole, name + " as " + key->expected + ", got \"" + value + '"');
+  settings = draft.recipe;
   return Done{};
 }
 

@@ -79,6 +79,7 @@ struct RecipeSettings {
   std::optional<int> delay_steps;
   std::optional<int> period_steps;
   std::optional<std::string> codec;  // "top_k/bf16"
+  std::optional<std::string> merge;  // "late"
   std::optional<double> lr;          // in place of train.lr
 };
 

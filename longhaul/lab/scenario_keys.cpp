@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "longhaul/lab/scenario_domain.h"
+#include "longhaul/sync/recipe.h"
 
 namespace longhaul::lab {
 namespace {
@@ -141,6 +142,7 @@ void add_recipe(std::vector<ScenarioKey>& keys) {
       row("recipe", "delay_steps", whole(0, 10'000), LONGHAUL_FIELD(recipe.delay_steps)));
   keys.push_back(row("recipe", "period_steps", whole(1, 1), LONGHAUL_FIELD(recipe.period_steps)));
   keys.push_back(row("recipe", "codec", codec_name(), LONGHAUL_FIELD(recipe.codec)));
+  keys.push_back(row("recipe", "merge", one_of(merge_names()), LONGHAUL_FIELD(recipe.merge)));
   keys.push_back(with_fallback(
       row("recipe", "lr", real(0, Bound::kExcluded), LONGHAUL_FIELD(recipe.lr)), "train.lr"));
 }

@@ -15,15 +15,22 @@ struct LinkModel {
   Seconds latency{};  // one way
 };
 
+// When bytes have come through.
+struct Passage {
+  Seconds first_byte{};
+  Seconds end{};
+};
+
 // A line that serves what it is given in order, one at a time.
 class Fifo {
  public:
   explicit Fifo(RateTrace rate) : rate_(std::move(rate)) {}
 
-  // Bytes handed over at `time` have passed at the returned time. Times must not go back.
-  Seconds pass(Seconds time, double bytes) {
-    free_at_ = rate_.finish(std::max(time, free_at_), bytes);
-    return free_at_;
+  // For bytes that are handed over at `time`. Times must not go back.
+  Passage pass(Seconds time, double bytes) {
+    const Seconds begin = std::max(time, free_at_);
+    free_at_ = rate_.finish(begin, bytes);
+    return {.first_byte = begin, .end = free_at_};
   }
 
  private:
@@ -37,11 +44,15 @@ class SimulatedLink {
   explicit SimulatedLink(const LinkModel& model)
       : up_(model.up), down_(model.down), latency_(model.latency) {}
 
-  // When bytes that leave one side at `time` are all at the other.
-  Seconds send_up(Seconds time, double bytes) { return up_.pass(time, bytes) + latency_; }
-  Seconds send_down(Seconds time, double bytes) { return down_.pass(time, bytes) + latency_; }
+  // When bytes that leave one side at `time` are at the other.
+  Passage send_up(Seconds time, double bytes) { return later(up_.pass(time, bytes)); }
+  Passage send_down(Seconds time, double bytes) { return later(down_.pass(time, bytes)); }
 
  private:
+  [[nodiscard]] Passage later(const Passage& passage) const {
+    return {.first_byte = passage.first_byte + latency_, .end = passage.end + latency_};
+  }
+
   Fifo up_;
   Fifo down_;
   Seconds latency_;

@@ -1,27 +1,32 @@
 // How long a step takes on a given network, by formula. The lab measures the same by events, and
-// never sees this file.
+// its clock never sees this file.
 #pragma once
 
-#include <span>
+#include <algorithm>
 
-#include "longhaul/base/units.h"
+#include "longhaul/plan/conditions.h"
+#include "longhaul/plan/round_sizes.h"
 
 namespace longhaul {
 
-// One replica's share of a round: its compute time, its link, and what it sends and receives over
-// it.
-struct StepCost {
-  Seconds compute{};
-  Seconds latency{};  // one way
-  Bandwidth up;
-  Bandwidth down;
-  double bytes_up = 0;
-  double bytes_down = 0;
-};
+// What the sizes of a round make of the conditions; the delay is open.
+struct Pace {
+  Seconds least{};  // the slowest of computing, sending and receiving
+  Seconds loop{};   // from a gradient to the merge of its mean, without waiting
 
-// T_avg of DD-EF-SGD: the slowest of computing, sending, receiving, and of the whole loop spread
-// over delay + 1 steps. A slope: it holds over whole multiples of delay + 1 steps once the pipeline
-// is full.
-Seconds average_step_time(std::span<const StepCost> replicas, int delay_steps);
+  [[nodiscard]] Seconds at(int delay_steps) const {
+    return std::max(least, loop / (delay_steps + 1.0));
+  }
+};
+Pace pace_of(const Conditions& replicas, const RoundSize& size);
+
+// T_avg: the slowest of computing, sending, receiving, and of the whole loop spread over delay + 1
+// steps. A slope: it holds over whole multiples of delay + 1 steps once the pipeline is full.
+inline Seconds step_time(const Conditions& replicas, const RoundSize& size, int delay_steps) {
+  return pace_of(replicas, size).at(delay_steps);
+}
+
+// The slowest replica's compute time: no plan is faster.
+Seconds least_step_time(const Conditions& replicas);
 
 }  // namespace longhaul

@@ -34,16 +34,17 @@ Engine::Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchang
       parameters_(parameters),
       exchange_(exchange),
       codec_(make_codec(setup_.recipe.codec, setup_.layers, workers)),
-      rule_(make_merge_rule(setup_.recipe.merge, setup_.optimizer, parameters)),
-      residual_(parameters.size(), 0.0F) {
-  LONGHAUL_CHECK_GE(setup_.recipe.plan.delay_steps, 0);
-  LONGHAUL_CHECK_EQ(setup_.recipe.plan.period_steps, 1);
+      rule_(make_merge_rule(setup_.recipe.plan.merge, setup_.optimizer, parameters)),
+      residual_(parameters.size(), 0.0F),
+      plan_(setup_.recipe.plan) {
+  LONGHAUL_CHECK_GE(plan_.delay_steps, 0);
+  LONGHAUL_CHECK_EQ(plan_.period_steps, 1);
 }
 
 ByteBuffer Engine::take(std::span<const float> gradient) {
   ByteBuffer payload = codec_->take({.residual = residual_,
                                      .increment = gradient,
-                                     .keep_ratio = setup_.recipe.plan.keep_ratio,
+                                     .keep_ratio = plan_.keep_ratio,
                                      .seed = setup_.seed + step_});
   if (!setup_.recipe.keeps_residual) std::ranges::fill(residual_, 0.0F);
   return payload;
@@ -52,38 +53,53 @@ ByteBuffer Engine::take(std::span<const float> gradient) {
 void Engine::submit(std::span<float> gradient) {
   LONGHAUL_CHECK_EQ(gradient.size(), parameters_.size());
   const RoundId round{.step = step_};
-  Update update{.round = round, .elements = parameters_.size()};
-  if (check_finite(gradient).ok()) {
-    non_finite_in_a_row_ = 0;
+  Update message{.round = round, .elements = parameters_.size()};
+  const bool is_finite = check_finite(gradient).ok();
+  if (is_finite) {
     clip_norm(gradient, setup_.clip);
-    update.payload = take(gradient);
+  } else {
+    std::ranges::fill(gradient, 0.0F);
+  }
+  const std::span<const float> update = rule_->update_of(now(), gradient, parameters_);
+  if (is_finite && (update.data() == gradient.data() || check_finite(update).ok())) {
+    non_finite_in_a_row_ = 0;
+    message.payload = take(update);
   } else {
     ++non_finite_steps_;
     ++non_finite_in_a_row_;
-    std::ranges::fill(gradient, 0.0F);
   }
-  rule_->gradient_ready(now(), gradient, parameters_);
+  rule_->sent(round, message.payload);
   in_flight_.push_back(round);
-  exchange_.submit(std::move(update));
+  exchange_.submit(std::move(message));
 }
 
 Status Engine::merge_oldest(Deadline deadline) {
   const RoundId round = in_flight_.front();
   const Result<Mean> mean = exchange_.collect(round, deadline);
   if (!mean.ok()) return mean.error();
+  LONGHAUL_CHECK(mean->round == round);
   in_flight_.pop_front();
   rule_->merge(now(), {.first = 0, .count = parameters_.size()}, *mean, parameters_);
+  if (mean->next_plan) next_plan_ = mean->next_plan;
   return Done{};
 }
 
 Status Engine::merge_due(Deadline deadline) {
-  const auto delay = static_cast<std::uint64_t>(setup_.recipe.plan.delay_steps);
+  const auto delay = static_cast<std::uint64_t>(plan_.delay_steps);
   while (!in_flight_.empty() && in_flight_.front().step + delay <= step_) {
     Status merged = merge_oldest(deadline);
     if (!merged.ok()) return merged;
   }
   ++step_;
+  // Announced with a mean that all replicas merge in the same step, so all change at the same step.
+  if (next_plan_) change_plan(*std::exchange(next_plan_, std::nullopt));
+  rule_->place(now(), residual_, parameters_);
   return Done{};
+}
+
+void Engine::change_plan(const Plan& plan) {
+  if (plan.merge != plan_.merge) rule_->change_to(plan.merge, now(), residual_);
+  plan_ = plan;
 }
 
 Status Engine::drain(Deadline deadline) {
@@ -91,6 +107,7 @@ Status Engine::drain(Deadline deadline) {
     Status merged = merge_oldest(deadline);
     if (!merged.ok()) return merged;
   }
+  rule_->place(now(), residual_, parameters_);
   return Done{};
 }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -52,6 +53,7 @@ class Engine {
   // Bit-identical on all replicas after every merge; the model to evaluate.
   [[nodiscard]] std::span<const float> shared() const { return rule_->shared(parameters_); }
   [[nodiscard]] std::span<const float> residual() const { return residual_; }
+  [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] std::size_t steps_done() const { return step_; }
   [[nodiscard]] std::size_t rounds_in_flight() const { return in_flight_.size(); }
   [[nodiscard]] std::size_t non_finite_steps() const { return non_finite_steps_; }
@@ -61,6 +63,7 @@ class Engine {
   [[nodiscard]] StepContext now() const { return {.step = step_, .lr = setup_.lr.at(step_)}; }
   [[nodiscard]] ByteBuffer take(std::span<const float> gradient);
   Status merge_oldest(Deadline deadline);
+  void change_plan(const Plan& plan);
 
   EngineSetup setup_;
   std::span<float> parameters_;
@@ -68,6 +71,8 @@ class Engine {
   std::unique_ptr<Codec> codec_;
   std::unique_ptr<MergeRule> rule_;
   std::vector<float> residual_;
+  Plan plan_;
+  std::optional<Plan> next_plan_;  // announced, from the next step on
   std::deque<RoundId> in_flight_;  // submitted, not merged; oldest first
   std::size_t step_ = 0;
   std::size_t non_finite_steps_ = 0;

@@ -6,6 +6,7 @@
 
 #include "longhaul/base/check.h"
 #include "longhaul/codec/kernels.h"
+#include "longhaul/sync/unmerged.h"
 
 namespace longhaul {
 namespace {
@@ -15,8 +16,10 @@ class OptimizerRule final : public MergeRule {
  public:
   OptimizerRule(const OptimizerSpec& spec, std::size_t elements) : optimizer_(spec, elements) {}
 
-  void gradient_ready(const StepContext& /*now*/, std::span<const float> /*gradient*/,
-                      std::span<float> /*parameters*/) override {}
+  std::span<const float> update_of(const StepContext& /*now*/, std::span<const float> gradient,
+                                   std::span<float> /*parameters*/) override {
+    return gradient;
+  }
 
   void merge(const StepContext& now, const Part& part, const Mean& mean,
              std::span<float> parameters) override {
@@ -31,34 +34,47 @@ class OptimizerRule final : public MergeRule {
   Optimizer optimizer_;
 };
 
-// DGA: x = shared - Σ lr·g over the replica's own gradients whose mean is still on its way.
-class OwnStepRule final : public MergeRule {
+// Rules that leave the shared model between merges keep it apart.
+class SharedApart : public MergeRule {
  public:
-  explicit OwnStepRule(std::span<const float> initial) : shared_(initial.begin(), initial.end()) {}
+  explicit SharedApart(std::span<const float> initial) : shared_(initial.begin(), initial.end()) {}
 
-  void gradient_ready(const StepContext& now, std::span<const float> gradient,
-                      std::span<float> parameters) override {
+  [[nodiscard]] std::span<const float> shared(
+      std::span<const float> /*parameters*/) const override {
+    return shared_;
+  }
+
+ protected:
+  std::vector<float> shared_;  // NOLINT(*-non-private-member-*): rules of this file only
+};
+
+// DGA: x = shared - Σ lr·g over the replica's own gradients whose mean is still on its way.
+class OwnStepRule final : public SharedApart {
+ public:
+  using SharedApart::SharedApart;
+
+  std::span<const float> update_of(const StepContext& now, std::span<const float> gradient,
+                                   std::span<float> /*parameters*/) override {
     unmerged_.push_back(
         {.step = now.step, .lr = now.lr, .gradient = {gradient.begin(), gradient.end()}});
-    kernels::add_scaled(gradient, static_cast<float>(-now.lr), parameters);
+    return gradient;
   }
 
   void merge(const StepContext& /*now*/, const Part& part, const Mean& mean,
-             std::span<float> parameters) override {
+             std::span<float> /*parameters*/) override {
     LONGHAUL_CHECK_EQ(part.count, shared_.size());
     LONGHAUL_CHECK(!unmerged_.empty() && unmerged_.front().step == mean.round.step);
     // With the learning rate of the step it was born in, or the swap would not be even.
     kernels::add_scaled(*mean.values, static_cast<float>(-unmerged_.front().lr), shared_);
     unmerged_.pop_front();
-    // Formed anew instead of corrected: rounding does not add up over the run.
+  }
+
+  // Formed anew instead of corrected: rounding does not add up over the run.
+  void place(const StepContext& /*next*/, std::span<const float> /*residual*/,
+             std::span<float> parameters) override {
     std::ranges::copy(shared_, parameters.begin());
     for (const Own& own : unmerged_)
       kernels::add_scaled(own.gradient, static_cast<float>(-own.lr), parameters);
-  }
-
-  [[nodiscard]] std::span<const float> shared(
-      std::span<const float> /*parameters*/) const override {
-    return shared_;
   }
 
  private:
@@ -67,16 +83,134 @@ class OwnStepRule final : public MergeRule {
     double lr = 0;
     std::vector<float> gradient;
   };
-  std::vector<float> shared_;
   std::deque<Own> unmerged_;
+};
+
+// The late correction and the look-ahead, and the way from one to the other.
+//
+// Late: every replica runs an optimizer of its own, sends what its steps moved, and swaps its own
+// message for the mean when that arrives: x = shared - unmerged - residual, always.
+//
+// Ahead: one optimizer on the means, the same everywhere, and each gradient is computed where the
+// shared model will be once everything in flight has landed, as far as this replica can tell from
+// its own messages.
+class DelayedRule final : public SharedApart {
+ public:
+  DelayedRule(Merge merge, const OptimizerSpec& spec, std::span<const float> initial)
+      : SharedApart(initial),
+        is_late_(merge == Merge::kLate),
+        optimizer_(spec, initial.size()),
+        momentum_(spec.kind == OptimizerKind::kSgd ? 0.0 : static_cast<double>(spec.momentum)),
+        foresight_(spec.kind == OptimizerKind::kNesterov ? 1 : 0),
+        delta_(initial.size()) {
+    LONGHAUL_CHECK(is_late_ || spec.kind != OptimizerKind::kAdamW);
+  }
+
+  std::span<const float> update_of(const StepContext& now, std::span<const float> gradient,
+                                   std::span<float> parameters) override {
+    if (!is_late_) return gradient;
+    std::ranges::copy(parameters, delta_.begin());
+    optimizer_.step(0, parameters, gradient, now.lr);
+    kernels::add_scaled(parameters, -1.0F, delta_);
+    return delta_;
+  }
+
+  void sent(RoundId round, ByteView payload) override {
+    unmerged_.add(round, is_late_ ? Unit::kMove : Unit::kGradient, payload, shared_.size());
+  }
+
+  void merge(const StepContext& now, const Part& part, const Mean& mean,
+             std::span<float> /*parameters*/) override {
+    const std::span<float> shared = part.of(std::span(shared_));
+    const Unit unit = unmerged_.remove_oldest(mean.round);
+    if (unit == Unit::kGradient && !is_late_) {
+      optimizer_.step(part.first, shared, *mean.values, now.lr);
+    } else {
+      kernels::add_scaled(*mean.values, -move_of(unit, now), shared);
+    }
+  }
+
+  void place(const StepContext& next, std::span<const float> residual,
+             std::span<float> parameters) override {
+    std::ranges::copy(shared_, parameters.begin());
+    if (is_late_) {
+      kernels::add_scaled(residual, -1.0F, parameters);
+    } else if (momentum_ > 0) {
+      // The velocity's own part in the steps to come: Σ μ^j over the rounds in flight.
+      const std::size_t rounds = unmerged_.count(Unit::kGradient);
+      const double coasting = powers_below(rounds + 1 + foresight_) - powers_below(1 + foresight_);
+      kernels::add_scaled(optimizer_.state(), static_cast<float>(-next.lr * coasting), parameters);
+    }
+    for (const UnmergedMessage& message : unmerged_) {
+      const std::size_t age = next.step - message.round.step;
+      const bool is_foreseen = message.unit == Unit::kGradient && !is_late_;
+      message.add_to(parameters,
+                     -(is_foreseen ? static_cast<float>(next.lr * powers_below(age + foresight_))
+                                   : move_of(message.unit, next)));
+    }
+  }
+
+  // What a gradient or a velocity has still to move is kept: it goes where the other rule has it.
+  void change_to(Merge merge, const StepContext& next, std::span<float> residual) override {
+    const bool will_be_late = merge == Merge::kLate;
+    LONGHAUL_CHECK(will_be_late || merge == Merge::kAhead);
+    if (will_be_late == is_late_) return;
+    const float whole_move = move_of(Unit::kGradient, next);
+    if (will_be_late) {
+      for (float& e : residual) e *= whole_move;  // the velocity stays: the same on all replicas
+    } else {
+      LONGHAUL_CHECK(optimizer_.state().size() <= shared_.size());  // no AdamW
+      for (float& e : residual) e /= whole_move;
+      // A velocity of one replica's own cannot become the common one: its rest is sent.
+      double rest = momentum_;
+      if (foresight_ > 0) rest *= momentum_;
+      if (momentum_ > 0)
+        kernels::add_scaled(optimizer_.state(), static_cast<float>(rest), residual);
+      std::ranges::fill(optimizer_.state(), 0.0F);
+    }
+    is_late_ = will_be_late;
+  }
+
+ private:
+  // How far a mean of that unit moves the shared model in the end, without an optimizer for it.
+  [[nodiscard]] float move_of(Unit unit, const StepContext& now) const {
+    return unit == Unit::kMove ? 1.0F : static_cast<float>(now.lr / (1 - momentum_));
+  }
+  // 1 + μ + … + μ^(count-1)
+  [[nodiscard]] double powers_below(std::size_t count) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < count; ++i) sum = 1 + momentum_ * sum;
+    return sum;
+  }
+
+  bool is_late_;
+  Optimizer optimizer_;  // late: of this replica; ahead: common
+  double momentum_;
+  std::size_t foresight_;  // Nesterov's steps look one velocity further
+  std::vector<float> delta_;
+  Unmerged unmerged_;
 };
 
 }  // namespace
 
+void MergeRule::change_to(Merge /*merge*/, const StepContext& /*next*/,
+                          std::span<float> /*residual*/) {
+  LONGHAUL_CHECK(false && "this rule cannot be changed during a run");
+}
+
 std::unique_ptr<MergeRule> make_merge_rule(Merge merge, const OptimizerSpec& optimizer,
                                            std::span<const float> initial) {
-  if (merge == Merge::kOwnStep) return std::make_unique<OwnStepRule>(initial);
-  return std::make_unique<OptimizerRule>(optimizer, initial.size());
+  switch (merge) {
+    case Merge::kOptimizer:
+      return std::make_unique<OptimizerRule>(optimizer, initial.size());
+    case Merge::kOwnStep:
+      return std::make_unique<OwnStepRule>(initial);
+    case Merge::kLate:
+    case Merge::kAhead:
+      return std::make_unique<DelayedRule>(merge, optimizer, initial);
+  }
+  LONGHAUL_CHECK(false);
+  return nullptr;
 }
 
 }  // namespace longhaul

@@ -1,13 +1,15 @@
-// What a replica does with its own gradient at once, and with the mean of a round when it is due.
+// What a replica does with its own gradient at once, where it stands until the mean comes, and what
+// it does with the mean when it is due.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <span>
 
+#include "longhaul/base/bytes.h"
 #include "longhaul/exchange/exchange.h"
+#include "longhaul/round/plan.h"
 #include "longhaul/sync/optimizer.h"
-#include "longhaul/sync/recipe.h"
 
 namespace longhaul {
 
@@ -29,24 +31,39 @@ struct Part {
   }
 };
 
+// In a step: update_of, sent, then merge for each round that is due, then place. `parameters` is
+// always where gradients are computed.
 class MergeRule {
  public:
   virtual ~MergeRule() = default;
 
-  // The gradient of this step is known. `parameters` is where it was computed; the rule may move
-  // it.
-  virtual void gradient_ready(const StepContext& now, std::span<const float> gradient,
-                              std::span<float> parameters) = 0;
+  // The gradient of this step is known. Returns what is to be sent (the gradient, or the delta of a
+  // step of its own), which is valid until the next call.
+  virtual std::span<const float> update_of(const StepContext& now, std::span<const float> gradient,
+                                           std::span<float> parameters) = 0;
+
+  // The replica's own message of a round is on its way; an empty payload stands for zero.
+  virtual void sent(RoundId /*round*/, ByteView /*payload*/) {}
 
   // The mean of a round is due; rounds of a part come in the order they were born in.
   virtual void merge(const StepContext& now, const Part& part, const Mean& mean,
                      std::span<float> parameters) = 0;
+
+  // Puts `parameters` where the next gradient is to be computed. `residual` is what compression has
+  // held back of this replica's updates.
+  virtual void place(const StepContext& /*next*/, std::span<const float> /*residual*/,
+                     std::span<float> /*parameters*/) {}
+
+  // From the next step on another rule holds; only between late correction and look-ahead. What the
+  // residual holds is converted.
+  virtual void change_to(Merge merge, const StepContext& next, std::span<float> residual);
 
   // The model that is the same on all replicas, bit for bit; `parameters` itself for rules that
   // never leave it.
   [[nodiscard]] virtual std::span<const float> shared(std::span<const float> parameters) const = 0;
 };
 
+// Look-ahead needs an optimizer whose steps it can foresee: not AdamW.
 std::unique_ptr<MergeRule> make_merge_rule(Merge merge, const OptimizerSpec& optimizer,
                                            std::span<const float> initial);
 

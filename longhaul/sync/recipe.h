@@ -6,31 +6,20 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "longhaul/base/result.h"
 #include "longhaul/codec/codec.h"
-#include "longhaul/plan/plan.h"
+#include "longhaul/round/plan.h"
 
 namespace longhaul {
-
-// What an update carries.
-enum class What : std::uint8_t { kGradient };
-
-// What happens to a mean when it is due.
-enum class Merge : std::uint8_t {
-  kOptimizer,  // the optimizer takes a step with it
-  kOwnStep,    // the replica stepped with its own gradient at once; the mean takes that one's place
-               // (DGA)
-};
 
 struct Recipe {
   std::string_view name;
   std::string_view summary;
-  What what = What::kGradient;
   CodecSpec codec;
   bool keeps_residual = true;  // false: what the codec drops is lost
   Plan plan;
-  Merge merge = Merge::kOptimizer;
   bool is_free = false;  // on links without cost: a yardstick
 };
 

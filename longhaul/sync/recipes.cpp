@@ -32,8 +32,11 @@ constexpr std::array kRecipes{
     Recipe{.name = "dga",
            .summary = "own gradient at once, the mean takes its place when it arrives",
            .codec = kDenseFp32,
-           .plan = {.delay_steps = 4},
-           .merge = Merge::kOwnStep},
+           .plan = {.delay_steps = 4, .merge = Merge::kOwnStep}},
+    Recipe{.name = "static",
+           .summary = "fixed compression and delay, with the late correction",
+           .codec = kTopBf16,
+           .plan = {.keep_ratio = 0.05, .delay_steps = 3, .merge = Merge::kLate}},
 };
 
 }  // namespace

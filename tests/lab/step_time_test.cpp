@@ -61,16 +61,17 @@ RunResult run_at(const Point& point, const Scenario& scenario) {
 
 Seconds formula_at(const Point& point, const Scenario& scenario, const RunResult& result) {
   const double rounds = static_cast<double>(result.steps) * 4;
-  std::vector<StepCost> costs;
+  Conditions replicas;
   for (const ReplicaSettings& replica : scenario.replicas) {
-    costs.push_back({.compute = replica.step_time,
-                     .latency = replica.link.latency,
-                     .up = replica.link.up,
-                     .down = replica.link.down,
-                     .bytes_up = static_cast<double>(result.bytes_up) / rounds,
-                     .bytes_down = static_cast<double>(result.bytes_down) / rounds});
+    replicas.push_back({.compute = replica.step_time,
+                        .latency = replica.link.latency,
+                        .up = replica.link.up,
+                        .down = replica.link.down});
   }
-  return average_step_time(costs, point.delay_steps);
+  return step_time(replicas,
+                   {.up = static_cast<double>(result.bytes_up) / rounds,
+                    .down = static_cast<double>(result.bytes_down) / rounds},
+                   point.delay_steps);
 }
 
 TEST(StepTime, OfTheLabFollowsTheFormulaOnAGrid) {

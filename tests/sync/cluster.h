@@ -1,8 +1,13 @@
 // Several engines on one simulated network, with an account of everything that was sent and merged.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "longhaul/codec/payload.h"
@@ -49,7 +54,8 @@ struct ClusterReplica {
   std::unique_ptr<Learner> learner;
   std::unique_ptr<AccountingExchange> exchange;
   std::unique_ptr<Engine> engine;
-  std::vector<double> gradients;  // sum of all that was handed to the engine, after clipping
+  // Sum of all that the engine was to send: gradients after clipping, or what local steps moved.
+  std::vector<double> updates;
   float weight = 1.0F;
 };
 
@@ -62,12 +68,13 @@ class Cluster {
  public:
   Cluster(const EngineSetup& setup, Workload& workload, const std::vector<float>& weights)
       : network_(peers(weights), workers_) {
+    network_.plan_with([this](const ClosedRound&) { return std::exchange(next_plan_, {}); });
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const std::size_t elements = workload.initial_parameters().size();
       ClusterReplica replica{
           .learner = workload.make_learner(i),
           .exchange = std::make_unique<AccountingExchange>(network_.exchange(i), elements),
-          .gradients = std::vector<double>(elements),
+          .updates = std::vector<double>(elements),
           .weight = weights[i]};
       replica.engine = std::make_unique<Engine>(setup, replica.learner->parameters(),
                                                 *replica.exchange, workers_);
@@ -77,16 +84,24 @@ class Cluster {
 
   void step() {
     for (std::size_t i = 0; i < replicas.size(); ++i) {
-      replicas[i].learner->compute_gradient();
+      ClusterReplica& replica = replicas[i];
+      replica.learner->compute_gradient();
       network_.advance(i, Seconds(0.01));
-      replicas[i].engine->submit(replicas[i].learner->gradient());
-      for (std::size_t j = 0; j < replicas[i].gradients.size(); ++j) {
-        replicas[i].gradients[j] += static_cast<double>(replicas[i].learner->gradient()[j]);
+      const std::span<const float> at = replica.learner->parameters();
+      const std::vector<float> before(at.begin(), at.end());
+      replica.engine->submit(replica.learner->gradient());
+      const bool has_stepped = !std::ranges::equal(before, at);
+      for (std::size_t j = 0; j < before.size(); ++j) {
+        replica.updates[j] += has_stepped ? static_cast<double>(before[j] - at[j])
+                                          : static_cast<double>(replica.learner->gradient()[j]);
       }
     }
     LONGHAUL_CHECK(network_.settle().ok());
     for (ClusterReplica& replica : replicas) LONGHAUL_CHECK(replica.engine->merge_due().ok());
   }
+
+  // With the mean of the next round.
+  void announce(const Plan& plan) { next_plan_ = plan; }
 
   std::vector<ClusterReplica> replicas;
 
@@ -98,6 +113,49 @@ class Cluster {
   }
   Workers workers_{1};
   SimulatedNetwork network_;
+  std::optional<Plan> next_plan_;
 };
+
+inline std::string test_name_of(Merge merge) {
+  std::string name(name_of(merge));
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+// Both sides of: Σ weighted updates = Σ merged means × total weight + residuals + in flight.
+struct Account {
+  std::vector<double> updates;
+  std::vector<double> accounted;
+  double scale = 0;  // Σ|update|
+};
+
+inline Account account_of(const Cluster& cluster) {
+  const std::size_t elements = cluster.replicas[0].updates.size();
+  Account account{.updates = std::vector<double>(elements),
+                  .accounted = std::vector<double>(elements)};
+  double total_weight = 0;
+  for (const ClusterReplica& replica : cluster.replicas)
+    total_weight += static_cast<double>(replica.weight);
+  for (std::size_t j = 0; j < elements; ++j) {
+    account.accounted[j] = cluster.replicas[0].exchange->merged()[j] * total_weight;
+    for (const ClusterReplica& replica : cluster.replicas) {
+      const auto weight = static_cast<double>(replica.weight);
+      account.updates[j] += weight * replica.updates[j];
+      account.accounted[j] += weight * static_cast<double>(replica.engine->residual()[j]);
+      for (const auto& [round, sent] : replica.exchange->in_flight()) {
+        account.accounted[j] += weight * static_cast<double>(sent[j]);
+      }
+    }
+    account.scale += std::abs(account.updates[j]);
+  }
+  return account;
+}
+
+inline double imbalance(const Account& account) {
+  double off = 0;
+  for (std::size_t j = 0; j < account.updates.size(); ++j)
+    off += std::abs(account.updates[j] - account.accounted[j]);
+  return off / account.scale;
+}
 
 }  // namespace longhaul::testing

@@ -1,4 +1,4 @@
-// Nothing is lost and nothing counts twice: Σ weighted gradients = Σ means × total weight +
+// Nothing is lost and nothing counts twice: Σ weighted updates = Σ means × total weight +
 // residuals + in flight.
 #include <gtest/gtest.h>
 
@@ -9,41 +9,6 @@
 
 namespace longhaul::testing {
 namespace {
-
-struct Account {
-  std::vector<double> gradients;
-  std::vector<double> accounted;
-  double scale = 0;  // Σ|g|
-};
-
-Account account_of(const Cluster& cluster) {
-  const std::size_t elements = cluster.replicas[0].gradients.size();
-  Account account{.gradients = std::vector<double>(elements),
-                  .accounted = std::vector<double>(elements)};
-  double total_weight = 0;
-  for (const ClusterReplica& replica : cluster.replicas)
-    total_weight += static_cast<double>(replica.weight);
-  for (std::size_t j = 0; j < elements; ++j) {
-    account.accounted[j] = cluster.replicas[0].exchange->merged()[j] * total_weight;
-    for (const ClusterReplica& replica : cluster.replicas) {
-      const auto weight = static_cast<double>(replica.weight);
-      account.gradients[j] += weight * replica.gradients[j];
-      account.accounted[j] += weight * static_cast<double>(replica.engine->residual()[j]);
-      for (const auto& [round, sent] : replica.exchange->in_flight()) {
-        account.accounted[j] += weight * static_cast<double>(sent[j]);
-      }
-    }
-    account.scale += std::abs(account.gradients[j]);
-  }
-  return account;
-}
-
-double imbalance(const Account& account) {
-  double off = 0;
-  for (std::size_t j = 0; j < account.gradients.size(); ++j)
-    off += std::abs(account.gradients[j] - account.accounted[j]);
-  return off / account.scale;
-}
 
 constexpr double kTolerance = 1e-5;
 
@@ -59,8 +24,10 @@ CodecSpec random_codec(std::mt19937_64& random) {
 EngineSetup random_setup(std::mt19937_64& random) {
   EngineSetup setup;
   setup.recipe.codec = random_codec(random);
+  constexpr std::array kMerges{Merge::kOptimizer, Merge::kOwnStep, Merge::kLate, Merge::kAhead};
   setup.recipe.plan = {.keep_ratio = 0.01 + 0.3 * static_cast<double>(random() % 1000) / 1000.0,
-                       .delay_steps = static_cast<int>(random() % 7)};
+                       .delay_steps = static_cast<int>(random() % 7),
+                       .merge = kMerges[random() % kMerges.size()]};
   setup.optimizer.kind = OptimizerKind::kSgd;
   setup.lr.peak = 0.02;
   setup.clip = random() % 2 == 0 ? 0.0 : 5.0;

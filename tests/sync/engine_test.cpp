@@ -194,7 +194,7 @@ TEST_F(EngineOnMemory, ANonFiniteGradientSendsNothingAndIsCounted) {
 
 TEST_F(EngineOnMemory, ANonFiniteGradientDoesNotTouchTheParametersOfDga) {
   EngineSetup setup = plain_sgd(2);
-  setup.recipe.merge = Merge::kOwnStep;
+  setup.recipe.plan.merge = Merge::kOwnStep;
   Engine engine = make(setup);
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(step(engine, {kNan, 1}).ok());
@@ -262,7 +262,7 @@ TEST_F(EngineOnMemory, DgaOnARoundOfOneIsSgdWithoutDelay) {
   Floats dga(kElements);
   MemoryExchange other;
   EngineSetup late = plain_sgd(4);
-  late.recipe.merge = Merge::kOwnStep;
+  late.recipe.plan.merge = Merge::kOwnStep;
   Engine prompt_engine(plain_sgd(0), prompt, exchange_, workers_);
   Engine dga_engine(late, dga, other, workers_);
   for (std::uint64_t i = 0; i < 20; ++i) {

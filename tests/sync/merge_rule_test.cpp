@@ -3,12 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "longhaul/base/workers.h"
+#include "longhaul/codec/codec.h"
 #include "tests/codec/test_data.h"
+#include "tests/sync/cluster.h"
 
 namespace longhaul {
 namespace {
@@ -26,7 +30,7 @@ Mean mean_of(std::uint64_t step, Floats values) {
 TEST(OptimizerRule, OnlyTheMeanMovesParameters) {
   Floats parameters{1, 2, 3};
   const auto rule = make_merge_rule(Merge::kOptimizer, kPlainSgd, parameters);
-  rule->gradient_ready({.step = 0, .lr = 0.5}, Floats{9, 9, 9}, parameters);
+  rule->update_of({.step = 0, .lr = 0.5}, Floats{9, 9, 9}, parameters);
   EXPECT_EQ(parameters, (Floats{1, 2, 3}));
   rule->merge({.step = 4, .lr = 0.5}, {.first = 0, .count = 3}, mean_of(0, {2, 4, 6}), parameters);
   EXPECT_EQ(parameters, (Floats{0, 0, 0}));
@@ -47,69 +51,126 @@ TEST(OptimizerRule, RefusesAMeanOfAnotherSize) {
                std::logic_error);
 }
 
+// A rule and the parameters it moves, stepped through by hand; nothing is held back.
+struct Stepper {
+  Stepper(Merge merge, const OptimizerSpec& optimizer, Floats initial)
+      : parameters(std::move(initial)), rule(make_merge_rule(merge, optimizer, parameters)) {}
+
+  void gradient(std::uint64_t step, double lr, const Floats& values) {
+    Floats update(parameters.size());
+    std::ranges::copy(rule->update_of({.step = step, .lr = lr}, values, parameters),
+                      update.begin());
+    rule->sent({.step = step}, codec->take({.residual = update}));
+    place(step + 1, lr);
+  }
+  void mean(std::uint64_t step, double lr, std::uint64_t born, Floats values) {
+    rule->merge({.step = step, .lr = lr}, {.first = 0, .count = parameters.size()},
+                mean_of(born, std::move(values)), parameters);
+    place(step + 1, lr);
+  }
+  void place(std::uint64_t next, double lr) {
+    rule->place({.step = next, .lr = lr}, Floats(parameters.size()), parameters);
+  }
+  [[nodiscard]] Floats shared() const {
+    const std::span<const float> values = rule->shared(parameters);
+    return {values.begin(), values.end()};
+  }
+
+  Workers workers;
+  std::unique_ptr<Codec> codec = make_codec(parse_codec("dense/fp32").value(), {}, workers);
+  Floats parameters;
+  std::unique_ptr<MergeRule> rule;
+};
+
 TEST(OwnStepRule, StepsWithItsOwnGradientAndSharesOnlyMeans) {
-  Floats parameters{1, 2};
-  const auto rule = make_merge_rule(Merge::kOwnStep, kPlainSgd, parameters);
-  rule->gradient_ready({.step = 0, .lr = 0.5}, Floats{2, 4}, parameters);
-  EXPECT_EQ(parameters, (Floats{0, 0}));
-  const std::span<const float> shared = rule->shared(parameters);
-  EXPECT_EQ(Floats(shared.begin(), shared.end()), (Floats{1, 2}));
+  Stepper replica(Merge::kOwnStep, kPlainSgd, {1, 2});
+  replica.gradient(0, 0.5, {2, 4});
+  EXPECT_EQ(replica.parameters, (Floats{0, 0}));
+  EXPECT_EQ(replica.shared(), (Floats{1, 2}));
 }
 
 TEST(OwnStepRule, TheMeanTakesThePlaceOfTheGradientAtTheRateItWasBornWith) {
-  Floats parameters{10};
-  const auto rule = make_merge_rule(Merge::kOwnStep, kPlainSgd, parameters);
-  rule->gradient_ready({.step = 0, .lr = 1}, Floats{4}, parameters);
-  rule->gradient_ready({.step = 1, .lr = 0.5}, Floats{2}, parameters);
-  EXPECT_EQ(parameters, Floats{10 - 4 - 1});
-  rule->merge({.step = 1, .lr = 0.5}, {.first = 0, .count = 1}, mean_of(0, {3}), parameters);
-  EXPECT_EQ(parameters, Floats{10 - 3 - 1});
-  EXPECT_EQ(rule->shared(parameters)[0], 10 - 3);
-  rule->merge({.step = 2, .lr = 8}, {.first = 0, .count = 1}, mean_of(1, {6}), parameters);
-  EXPECT_EQ(parameters, Floats{10 - 3 - 3});
-  EXPECT_EQ(rule->shared(parameters)[0], 10 - 3 - 3);
+  Stepper replica(Merge::kOwnStep, kPlainSgd, {10});
+  replica.gradient(0, 1, {4});
+  replica.gradient(1, 0.5, {2});
+  EXPECT_EQ(replica.parameters, Floats{10 - 4 - 1});
+  replica.mean(1, 0.5, 0, {3});
+  EXPECT_EQ(replica.parameters, Floats{10 - 3 - 1});
+  EXPECT_EQ(replica.shared(), Floats{10 - 3});
+  replica.mean(2, 8, 1, {6});
+  EXPECT_EQ(replica.parameters, Floats{10 - 3 - 3});
+  EXPECT_EQ(replica.shared(), Floats{10 - 3 - 3});
 }
 
-TEST(OwnStepRule, ReplicasWithDifferentGradientsShareTheSameBits) {
+TEST(LateRule, TheMeanTakesThePlaceOfTheReplicasOwnStep) {
+  Stepper replica(Merge::kLate, {.kind = OptimizerKind::kMomentum, .momentum = 0.5F}, {10});
+  replica.gradient(0, 1, {4});  // velocity 4
+  EXPECT_EQ(replica.parameters, Floats{6});
+  replica.gradient(1, 1, {2});  // velocity 4
+  EXPECT_EQ(replica.parameters, Floats{2});
+  EXPECT_EQ(replica.shared(), Floats{10});
+  replica.mean(1, 1, 0, {3});
+  EXPECT_EQ(replica.parameters, Floats{10 - 3 - 4});
+  EXPECT_EQ(replica.shared(), Floats{7});
+}
+
+TEST(LateRule, StandsWhereTheResidualLeavesIt) {
+  Stepper replica(Merge::kLate, kPlainSgd, {10, 10});
+  replica.rule->place({.step = 0, .lr = 1}, Floats{1, 2}, replica.parameters);
+  EXPECT_EQ(replica.parameters, (Floats{9, 8}));
+}
+
+TEST(AheadRule, StandsWhereItsOwnMessagesWillLead) {
+  Stepper replica(Merge::kAhead, {.kind = OptimizerKind::kMomentum, .momentum = 0.5F}, {100});
+  replica.gradient(0, 1, {8});
+  EXPECT_EQ(replica.parameters, Floats{100 - 8});  // v = 8
+  replica.gradient(1, 1, {2});
+  EXPECT_EQ(replica.parameters, Floats{100 - 8 - 6});  // v = 8, then 6
+  EXPECT_EQ(replica.shared(), Floats{100});
+  replica.mean(1, 1, 0, {16});
+  EXPECT_EQ(replica.shared(), Floats{84});              // v = 16
+  EXPECT_EQ(replica.parameters, Floats{84 - (8 + 2)});  // and then 0.5 · 16 + 2
+}
+
+class SharedApartRules : public ::testing::TestWithParam<Merge> {};
+
+TEST_P(SharedApartRules, ReplicasWithDifferentGradientsShareTheSameBits) {
   constexpr std::size_t kElements = 100;
   const Floats initial = normal_update(kElements, 500);
-  Floats mine = initial;
-  Floats theirs = initial;
-  const auto my_rule = make_merge_rule(Merge::kOwnStep, kPlainSgd, mine);
-  const auto their_rule = make_merge_rule(Merge::kOwnStep, kPlainSgd, theirs);
+  Stepper mine(GetParam(), {}, initial);
+  Stepper theirs(GetParam(), {}, initial);
   constexpr std::uint64_t kDelay = 3;
   for (std::uint64_t step = 0; step < 30; ++step) {
-    const StepContext now{.step = step, .lr = 0.1};
-    my_rule->gradient_ready(now, normal_update(kElements, 2 * step), mine);
-    their_rule->gradient_ready(now, normal_update(kElements, 2 * step + 1), theirs);
+    mine.gradient(step, 0.1, normal_update(kElements, 2 * step));
+    theirs.gradient(step, 0.1, normal_update(kElements, 2 * step + 1));
     if (step < kDelay) continue;
-    const Mean mean = mean_of(step - kDelay, normal_update(kElements, 1000 + step));
-    my_rule->merge(now, {.first = 0, .count = kElements}, mean, mine);
-    their_rule->merge(now, {.first = 0, .count = kElements}, mean, theirs);
-    ASSERT_TRUE(same_bits(my_rule->shared(mine), their_rule->shared(theirs))) << "step " << step;
+    const Floats mean = normal_update(kElements, 1000 + step);
+    mine.mean(step, 0.1, step - kDelay, mean);
+    theirs.mean(step, 0.1, step - kDelay, mean);
+    ASSERT_TRUE(same_bits(mine.shared(), theirs.shared())) << "step " << step;
   }
-  EXPECT_FALSE(same_bits(mine, theirs));
+  EXPECT_FALSE(same_bits(mine.parameters, theirs.parameters));
 }
 
-TEST(OwnStepRule, WithNothingInFlightParametersAreTheSharedOnes) {
-  Floats parameters = normal_update(40, 1);
-  const auto rule = make_merge_rule(Merge::kOwnStep, kPlainSgd, parameters);
+TEST_P(SharedApartRules, WithNothingInFlightParametersAreTheSharedOnes) {
+  Stepper replica(GetParam(), {}, normal_update(40, 1));
   for (std::uint64_t step = 0; step < 10; ++step) {
-    rule->gradient_ready({.step = step, .lr = 0.3}, normal_update(40, step), parameters);
-    rule->merge({.step = step, .lr = 0.3}, {.first = 0, .count = 40},
-                mean_of(step, normal_update(40, 100 + step)), parameters);
-    EXPECT_TRUE(same_bits(parameters, rule->shared(parameters)));
+    replica.gradient(step, 0.3, normal_update(40, step));
+    replica.mean(step, 0.3, step, normal_update(40, 100 + step));
+    EXPECT_TRUE(same_bits(replica.parameters, replica.shared()));
   }
 }
 
-TEST(OwnStepRule, RefusesAMeanOutOfOrder) {
-  Floats parameters{1};
-  const auto rule = make_merge_rule(Merge::kOwnStep, kPlainSgd, parameters);
-  const Part all{.first = 0, .count = 1};
-  EXPECT_THROW(rule->merge({}, all, mean_of(0, {1}), parameters), std::logic_error);
-  rule->gradient_ready({.step = 0, .lr = 1}, Floats{1}, parameters);
-  EXPECT_THROW(rule->merge({}, all, mean_of(1, {1}), parameters), std::logic_error);
+TEST_P(SharedApartRules, RefuseAMeanOutOfOrder) {
+  Stepper replica(GetParam(), {}, {1});
+  EXPECT_THROW(replica.mean(0, 1, 0, {1}), std::logic_error);
+  replica.gradient(0, 1, {1});
+  EXPECT_THROW(replica.mean(0, 1, 1, {1}), std::logic_error);
 }
+
+INSTANTIATE_TEST_SUITE_P(Rules, SharedApartRules,
+                         ::testing::Values(Merge::kOwnStep, Merge::kLate, Merge::kAhead),
+                         [](const auto& test) { return testing::test_name_of(test.param); });
 
 }  // namespace
 }  // namespace longhaul

@@ -65,7 +65,7 @@ TEST(Recipes, DelayAndCompressionFollowTheName) {
   EXPECT_GT(find_recipe("dd-ef-sgd")->plan.delay_steps, 0);
   EXPECT_LT(find_recipe("dd-ef-sgd")->plan.keep_ratio, 1);
   EXPECT_TRUE(find_recipe("dd-ef-sgd")->keeps_residual);
-  EXPECT_EQ(find_recipe("dga")->merge, Merge::kOwnStep);
+  EXPECT_EQ(find_recipe("dga")->plan.merge, Merge::kOwnStep);
 }
 
 }  // namespace

@@ -1,0 +1,38 @@
+// The rate of one direction of a link, from the training's own traffic: no probe traffic while
+// there is any.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "longhaul/base/units.h"
+
+namespace longhaul {
+
+// One message as its receiver saw it.
+struct TransferSample {
+  double bytes = 0;
+  Seconds duration{};           // from its first byte to its last, on the receiver's clock
+  bool is_app_limited = false;  // the sender had not enough to send: the link may be faster
+};
+
+// Follows a rate that halves or doubles within two samples, and stays put while samples only
+// jitter: a sample far from the level must be confirmed by the next one before the level jumps.
+class RateEstimator {
+ public:
+  void add(const TransferSample& sample);
+
+  // What the next message will most likely see; nothing before the first sample.
+  [[nodiscard]] std::optional<Bandwidth> typical() const;
+  // What it will see or exceed most of the time: for plans that must not stall.
+  [[nodiscard]] std::optional<Bandwidth> low() const;
+
+ private:
+  void follow(double log_rate);
+
+  std::optional<double> level_;  // logarithm of bytes per second
+  double spread_ = 0;            // mean distance of samples from the level, in the logarithm
+  std::vector<double> apart_;    // samples in a row that lie far from the level, on the same side
+};
+
+}  // namespace longhaul

@@ -1,0 +1,105 @@
+#include "longhaul/plan/deco.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "longhaul/base/check.h"
+#include "longhaul/plan/iteration_model.h"
+#include "longhaul/plan/reason.h"
+
+namespace longhaul {
+namespace {
+
+// A step may be longer than computing by this share and still count as hidden: bisection ends
+// somewhere.
+constexpr double kHiddenSlack = 1e-9;
+
+bool is_hidden(const Conditions& replicas, const RoundSize& size, int delay_steps) {
+  return step_time(replicas, size, delay_steps) <= least_step_time(replicas) * (1 + kHiddenSlack);
+}
+
+Decision decision_of(const Conditions& replicas, const RoundSizes& sizes, const Plan& plan) {
+  Decision decision{.plan = plan};
+  decision.step_time = step_time(replicas, sizes.at(plan.keep_ratio), plan.delay_steps);
+  decision.relative_steps = default_iterations(plan);
+  decision.is_hidden = decision.step_time <= least_step_time(replicas) * (1 + kHiddenSlack);
+  return decision;
+}
+
+Decision least_time(const Conditions& replicas, const RoundSizes& sizes, int most_delay) {
+  std::optional<Decision> best;
+  for (int delay = 0; delay <= most_delay; ++delay) {
+    for (const RoundSize& size : sizes.table()) {
+      const Decision candidate =
+          decision_of(replicas, sizes, {.keep_ratio = size.keep_ratio, .delay_steps = delay});
+      if (!best ||
+          candidate.step_time * candidate.relative_steps < best->step_time * best->relative_steps) {
+        best = candidate;
+      }
+    }
+  }
+  return *best;
+}
+
+}  // namespace
+
+double convergence_factor(double keep_ratio, int delay_steps) {
+  return (1 - keep_ratio) / (keep_ratio * std::pow(1 - keep_ratio / 2, delay_steps));
+}
+
+std::optional<double> convergence_turn(int delay_steps) {
+  const double tau = delay_steps;
+  const double under_root = (tau + 1) * (tau + 1) - 8 * tau;
+  if (delay_steps < 6 || under_root < 0) return std::nullopt;
+  return ((tau + 1) - std::sqrt(under_root)) / (2 * tau);
+}
+
+std::optional<double> largest_hidden_ratio(const Conditions& replicas, const RoundSizes& sizes,
+                                           int delay_steps) {
+  const std::span<const RoundSize> table = sizes.table();
+  // The first row that does not hide: sizes ascend, so all after it do not either.
+  const auto above = std::partition_point(table.begin(), table.end(), [&](const RoundSize& row) {
+    return is_hidden(replicas, row, delay_steps);
+  });
+  if (above == table.begin()) return std::nullopt;
+  if (above == table.end()) return table.back().keep_ratio;
+  double hidden = std::prev(above)->keep_ratio;
+  double shown = above->keep_ratio;
+  for (int i = 0; i < 20; ++i) {
+    const double middle = (hidden + shown) / 2;
+    (is_hidden(replicas, sizes.at(middle), delay_steps) ? hidden : shown) = middle;
+  }
+  return hidden;
+}
+
+Decision deco(const Conditions& replicas, const RoundSizes& sizes, int most_delay) {
+  LONGHAUL_CHECK(!replicas.empty());
+  std::optional<Plan> best;
+  double best_factor = 0;
+  const auto consider = [&](double keep_ratio, int delay) {
+    const double factor = convergence_factor(keep_ratio, delay);
+    if (best && factor >= best_factor) return;
+    best = Plan{.keep_ratio = keep_ratio, .delay_steps = delay};
+    best_factor = factor;
+  };
+  for (int delay = 0; delay <= most_delay; ++delay) {
+    const std::optional<double> largest = largest_hidden_ratio(replicas, sizes, delay);
+    if (!largest) continue;
+    consider(*largest, delay);
+    // φ may turn before δ*: the turn is then better.
+    const std::optional<double> turn = convergence_turn(delay);
+    if (turn && *turn < *largest && *turn >= sizes.table().front().keep_ratio)
+      consider(*turn, delay);
+  }
+  Decision decision =
+      best ? decision_of(replicas, sizes, *best) : least_time(replicas, sizes, most_delay);
+  decision.reason = reason_of(replicas, sizes, decision,
+                              best ? "the smallest convergence factor of all plans that hide "
+                                     "communication"
+                                   : "nothing hides communication on this link; the least "
+                                     "predicted time to the target");
+  return decision;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,39 @@
+// DeCo: keep ratio and delay together, from the network. Pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "longhaul/plan/conditions.h"
+#include "longhaul/plan/round_sizes.h"
+#include "longhaul/plan/step_time.h"
+#include "longhaul/round/plan.h"
+
+namespace longhaul {
+
+// φ(δ, τ) = (1-δ) / (δ (1-δ/2)^τ): what compression and delay cost in convergence.
+double convergence_factor(double keep_ratio, int delay_steps);
+
+// δ_c, where φ has a local minimum: only for delays from 6 on, before it falls again near 1.
+std::optional<double> convergence_turn(int delay_steps);
+
+// δ*(τ): the largest ratio of the table at which communication hides behind computation; nothing,
+// if even the smallest does not.
+std::optional<double> largest_hidden_ratio(const Conditions& replicas, const RoundSizes& sizes,
+                                           int delay_steps);
+
+struct Decision {
+  Plan plan;
+  Seconds step_time{};        // predicted
+  double relative_steps = 1;  // predicted steps to the target, synchronous training = 1
+  bool is_hidden = true;      // does communication hide behind computation?
+  std::string reason;         // one sentence
+};
+
+constexpr int kMostDelay = 32;
+
+// Minimises φ over all hidden plans; ties take the smaller delay. Where nothing can be hidden, the
+// least predicted time to the target.
+Decision deco(const Conditions& replicas, const RoundSizes& sizes, int most_delay = kMostDelay);
+
+}  // namespace longhaul

@@ -1,0 +1,47 @@
+#include "longhaul/plan/iteration_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace longhaul {
+namespace {
+
+constexpr IterationModel kOptimizer{.per_step = 0.5, .power = 1, .drop = 0.005, .drop_power = 1};
+constexpr IterationModel kLate{.per_step = 0.03, .power = 1, .drop = 0.002, .drop_power = 1};
+constexpr IterationModel kAhead{.per_step = 0.06, .power = 1, .drop = 0.002, .drop_power = 1};
+
+}  // namespace
+
+double IterationModel::delay_cost(int delay_steps) const {
+  return per_step * std::pow(delay_steps, power);
+}
+
+double IterationModel::drop_cost(double keep_ratio) const {
+  return drop * std::pow(1 / keep_ratio - 1, drop_power);
+}
+
+IterationModel IterationModel::corrected(std::optional<double> agreement) const {
+  IterationModel model = *this;
+  if (agreement)
+    model.per_step *= std::clamp(kAgreementForLate / std::max(*agreement, 1e-3), 1.0, 4.0);
+  return model;
+}
+
+const IterationModel& calibrated_model(Merge merge) {
+  switch (merge) {
+    case Merge::kLate:
+      return kLate;
+    case Merge::kAhead:
+      return kAhead;
+    case Merge::kOptimizer:
+    case Merge::kOwnStep:
+      break;
+  }
+  return kOptimizer;
+}
+
+double default_iterations(const Plan& plan) {
+  return calibrated_model(plan.merge).steps(plan.keep_ratio, plan.delay_steps);
+}
+
+}  // namespace longhaul

@@ -1,0 +1,35 @@
+// How many more steps a plan needs than synchronous training: fitted to calibration runs (the
+// figures and the runs are in docs/planner.md) and corrected by what a run shows.
+#pragma once
+
+#include <optional>
+
+#include "longhaul/round/plan.h"
+
+namespace longhaul {
+
+// N = 1 + per_step·τ^power + drop·(1/δ - 1)^drop_power
+struct IterationModel {
+  double per_step = 0;
+  double power = 1;
+  double drop = 0;
+  double drop_power = 1;
+
+  [[nodiscard]] double delay_cost(int delay_steps) const;
+  [[nodiscard]] double drop_cost(double keep_ratio) const;
+  [[nodiscard]] double steps(double keep_ratio, int delay_steps) const {
+    return 1 + delay_cost(delay_steps) + drop_cost(keep_ratio);
+  }
+  // Where replicas agree less than in the calibration runs, delay costs more; within bounds.
+  [[nodiscard]] IterationModel corrected(std::optional<double> agreement) const;
+};
+
+// Above it, replicas agree enough to run optimizers of their own.
+constexpr double kAgreementForLate = 0.1;
+
+const IterationModel& calibrated_model(Merge merge);
+
+// N of a plan by the calibration of its merge rule.
+double default_iterations(const Plan& plan);
+
+}  // namespace longhaul

@@ -1,0 +1,64 @@
+#include "longhaul/plan/reason.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace longhaul {
+namespace {
+
+std::string percent(double share) {
+  std::array<char, 32> text{};
+  (void)std::snprintf(text.data(), text.size(), share < 0.0995 ? "%.2g %%" : "%.0f %%",
+                      100 * share);
+  return text.data();
+}
+
+std::string rounded(double value) {
+  std::array<char, 32> text{};
+  (void)std::snprintf(text.data(), text.size(), "%.2g", value);
+  return text.data();
+}
+
+std::string milliseconds(Seconds time) {
+  std::array<char, 32> text{};
+  (void)std::snprintf(text.data(), text.size(), "%.3g ms", 1e3 * time.count());
+  return text.data();
+}
+
+// The replica whose loop is the longest: it sets the pace.
+const ReplicaConditions& slowest(const Conditions& replicas, const RoundSize& size) {
+  return *std::ranges::max_element(replicas, {}, [&](const ReplicaConditions& replica) {
+    return step_time({replica}, size, 0);
+  });
+}
+
+std::string knobs(const Plan& plan) {
+  std::string text = plan.keep_ratio >= 1 ? "send everything" : "keep " + percent(plan.keep_ratio);
+  if (plan.delay_steps == 0) return text + " and wait for each mean";
+  return text + " and merge " + std::to_string(plan.delay_steps) +
+         (plan.delay_steps == 1 ? " step late" : " steps late");
+}
+
+}  // namespace
+
+std::string reason_of(const Conditions& replicas, const RoundSizes& sizes, const Decision& decision,
+                      std::string_view why) {
+  const RoundSize size = sizes.at(decision.plan.keep_ratio);
+  const ReplicaConditions& replica = slowest(replicas, size);
+  const Seconds compute = least_step_time(replicas);
+  const double alpha = std::min(replica.up.bytes_per_second, replica.down.bytes_per_second) *
+                       compute.count() / sizes.dense_bytes();
+  std::string text = knobs(decision.plan) + ": ";
+  text.append(why);
+  text += "; a step carries " + percent(alpha) + " of a dense update and a round trip lasts " +
+          rounded(2 * replica.latency / compute) + " steps, so a step takes " +
+          milliseconds(decision.step_time);
+  text += decision.is_hidden ? ", all of it computing"
+                             : " of which " + milliseconds(compute) + " are computing";
+  if (decision.relative_steps > 1.005)
+    text += ", and about " + rounded(decision.relative_steps) + " times the steps are needed";
+  return text;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,79 @@
+#include "longhaul/plan/round_sizes.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "longhaul/base/check.h"
+#include "longhaul/base/workers.h"
+#include "longhaul/codec/payload.h"
+
+namespace longhaul {
+namespace {
+
+constexpr std::size_t kRows = 1024;  // ratios 0.7 % apart
+constexpr CodecSpec kUnionForm{.kind = CodecKind::kTopK, .values = ValueFormat::kFp32};
+
+double expected_bytes(const CodecSpec& spec, std::size_t elements, double keep_ratio) {
+  Workers alone(1);
+  return make_codec(spec, {}, alone)->expected_bytes(elements, keep_ratio);
+}
+
+}  // namespace
+
+RoundSizes::RoundSizes(const CodecSpec& codec, std::size_t elements, std::size_t replicas,
+                       const RatioLimits& limits)
+    : codec_(codec), elements_(elements), replicas_(replicas) {
+  LONGHAUL_CHECK(limits.least > 0 && limits.least <= limits.most && limits.most <= 1);
+  LONGHAUL_CHECK(elements > 0 && replicas > 0);
+  const double whole = std::log(limits.most / limits.least);
+  if (whole > 0) {
+    for (std::size_t row = 0; row + 1 < kRows; ++row) {
+      const double share = static_cast<double>(row) / (kRows - 1);
+      table_.push_back(exact(limits.least * std::exp(share * whole)));
+    }
+  }
+  table_.push_back(exact(limits.most));
+  // A larger ratio is never cheaper: where the expectation says so by a byte, it is rounding.
+  for (std::size_t row = 1; row < table_.size(); ++row) {
+    table_[row].up = std::max(table_[row].up, table_[row - 1].up);
+    table_[row].down = std::max(table_[row].down, table_[row - 1].down);
+  }
+}
+
+WaysDown RoundSizes::ways_down(double keep_ratio) const {
+  const double up = expected_bytes(codec_, elements_, keep_ratio);
+  const auto n = static_cast<double>(replicas_);
+  const double in_union = 1 - std::pow(1 - keep_ratio, n);
+  return {.dense = static_cast<double>(kPayloadHeaderBytes) + dense_bytes(),
+          .joined = expected_bytes(kUnionForm, elements_, std::max(in_union, keep_ratio)),
+          .forwarded = (n - 1) * up,
+          .two_way = up};
+}
+
+RoundSize RoundSizes::exact(double keep_ratio) const {
+  const WaysDown ways = ways_down(keep_ratio);
+  RoundSize size{.keep_ratio = keep_ratio, .up = ways.two_way, .down = ways.dense};
+  if (ways.joined < size.down) {
+    size.down = ways.joined;
+    size.way = WayDown::kUnion;
+  }
+  if (ways.forwarded < size.down) {
+    size.down = ways.forwarded;
+    size.way = WayDown::kForwarded;
+  }
+  return size;
+}
+
+RoundSize RoundSizes::at(double keep_ratio) const {
+  const auto above = std::ranges::lower_bound(table_, keep_ratio, {}, &RoundSize::keep_ratio);
+  if (above == table_.begin()) return table_.front();
+  if (above == table_.end()) return table_.back();
+  const RoundSize& below = *std::prev(above);
+  const double share = (keep_ratio - below.keep_ratio) / (above->keep_ratio - below.keep_ratio);
+  return {.keep_ratio = keep_ratio,
+          .up = below.up + share * (above->up - below.up),
+          .down = below.down + share * (above->down - below.down),
+          .way = below.way};
+}
+
+}  // namespace longhaul

@@ -1,0 +1,59 @@
+// How many bytes a round puts on each link, by keep ratio: the codec's own size function and the
+// cheapest way down, tabulated so that a decision takes microseconds.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "longhaul/codec/codec.h"
+#include "longhaul/round/round_mean.h"
+
+namespace longhaul {
+
+struct RoundSize {
+  double keep_ratio = 1;
+  double up = 0;    // bytes of one replica's update
+  double down = 0;  // bytes that come back to each replica, the cheapest way
+  WayDown way = WayDown::kDense;
+};
+
+// What each way down would cost. Union: supports counted as independent, which is the most they can
+// be. Two-way needs a residual at the hub and is for comparison.
+struct WaysDown {
+  double dense = 0;
+  double joined = 0;
+  double forwarded = 0;
+  double two_way = 0;
+};
+
+struct RatioLimits {
+  double least = 0.001;
+  double most = 1.0;
+};
+
+class RoundSizes {
+ public:
+  RoundSizes(const CodecSpec& codec, std::size_t elements, std::size_t replicas,
+             const RatioLimits& limits = {});
+
+  // Exact, from the codec.
+  [[nodiscard]] RoundSize exact(double keep_ratio) const;
+  [[nodiscard]] WaysDown ways_down(double keep_ratio) const;
+
+  // The table: ratios ascend from the least to the most, in equal proportions.
+  [[nodiscard]] std::span<const RoundSize> table() const { return table_; }
+  // Between two rows of the table, linearly.
+  [[nodiscard]] RoundSize at(double keep_ratio) const;
+
+  [[nodiscard]] std::size_t replicas() const { return replicas_; }
+  [[nodiscard]] double dense_bytes() const { return 4.0 * static_cast<double>(elements_); }
+
+ private:
+  CodecSpec codec_;
+  std::size_t elements_;
+  std::size_t replicas_;
+  std::vector<RoundSize> table_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,38 @@
+// The knobs that a recipe sets and a planner may move: what all members of a round agree on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "longhaul/base/result.h"
+
+namespace longhaul {
+
+// What happens to a mean when it is due.
+enum class Merge : std::uint8_t {
+  kOptimizer,  // the optimizer takes a step with it
+  kOwnStep,    // the replica stepped with its own gradient at once; the mean takes that one's place
+               // (DGA)
+  kLate,       // the replica's own optimizer stepped at once, and what it moved was sent; the mean
+               // takes that one's place (the late correction)
+  kAhead,  // the optimizer takes a step with it, and gradients are computed where that will lead
+           // (the look-ahead)
+};
+
+std::string_view name_of(Merge merge);
+std::vector<std::string> merge_names();
+Result<Merge> parse_merge(std::string_view name);
+
+struct Plan {
+  double keep_ratio = 1.0;  // δ: share of the elements that is sent
+  int delay_steps =
+      0;  // τ: a mean is merged this many steps after the step its updates were born in
+  int period_steps = 1;  // H: steps between two updates of the same part of the model
+  Merge merge = Merge::kOptimizer;
+
+  bool operator==(const Plan&) const = default;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,28 @@
+#include "longhaul/sync/unmerged.h"
+
+#include <algorithm>
+
+#include "longhaul/base/check.h"
+
+namespace longhaul {
+
+void Unmerged::add(RoundId round, Unit unit, ByteView payload, std::size_t elements) {
+  UnmergedMessage& message = messages_.emplace_back();
+  message.round = round;
+  message.unit = unit;
+  message.bytes.assign(payload.begin(), payload.end());
+  if (!message.bytes.empty()) message.payload = PayloadView::parse(message.bytes, elements).value();
+}
+
+Unit Unmerged::remove_oldest(RoundId round) {
+  LONGHAUL_CHECK(!messages_.empty() && messages_.front().round == round);
+  const Unit unit = messages_.front().unit;
+  messages_.pop_front();
+  return unit;
+}
+
+std::size_t Unmerged::count(Unit unit) const {
+  return static_cast<std::size_t>(std::ranges::count(messages_, unit, &UnmergedMessage::unit));
+}
+
+}  // namespace longhaul

@@ -1,0 +1,48 @@
+// A replica's own messages whose mean it has not merged yet, oldest first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+
+#include "longhaul/codec/payload.h"
+#include "longhaul/exchange/exchange.h"
+
+namespace longhaul {
+
+// What a message counts in.
+enum class Unit : std::uint8_t {
+  kGradient,  // an optimizer is to step with it
+  kMove,      // parameters have moved by it
+};
+
+struct UnmergedMessage {
+  RoundId round;
+  Unit unit = Unit::kGradient;
+  ByteBuffer bytes;
+  std::optional<PayloadView> payload;  // of `bytes`; nothing: the message was empty
+
+  // out += weight · message
+  void add_to(std::span<float> out, float weight) const {
+    if (payload) add(*payload, weight, out);
+  }
+};
+
+class Unmerged {
+ public:
+  void add(RoundId round, Unit unit, ByteView payload, std::size_t elements);
+
+  // The mean of `round` is being merged: our bug, if that is not the oldest. Tells its unit.
+  Unit remove_oldest(RoundId round);
+
+  [[nodiscard]] std::size_t count(Unit unit) const;
+  [[nodiscard]] auto begin() const { return messages_.begin(); }
+  [[nodiscard]] auto end() const { return messages_.end(); }
+
+ private:
+  std::deque<UnmergedMessage> messages_;  // a deque: views must not move away from their bytes
+};
+
+}  // namespace longhaul

@@ -1,0 +1,110 @@
+#include "longhaul/link/rate_estimator.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace longhaul {
+namespace {
+
+constexpr double kBytes = 1e5;
+
+TransferSample at_rate(double bytes_per_second) {
+  return {.bytes = kBytes, .duration = Seconds(kBytes / bytes_per_second)};
+}
+
+double typical(const RateEstimator& estimator) { return estimator.typical()->bytes_per_second; }
+
+// A log-normal factor around 1.
+double jitter(std::mt19937_64& random, double deviation) {
+  double sum = 0;
+  for (int i = 0; i < 12; ++i) sum += static_cast<double>(random() >> 11) * 0x1p-53;
+  return std::exp(deviation * (sum - 6));
+}
+
+TEST(RateEstimator, KnowsNothingBeforeTheFirstSample) {
+  const RateEstimator estimator;
+  EXPECT_FALSE(estimator.typical());
+  EXPECT_FALSE(estimator.low());
+}
+
+TEST(RateEstimator, TakesTheFirstSampleAsItIs) {
+  RateEstimator estimator;
+  estimator.add(at_rate(1e6));
+  EXPECT_NEAR(typical(estimator), 1e6, 1);
+}
+
+TEST(RateEstimator, IgnoresSamplesThatCannotBe) {
+  RateEstimator estimator;
+  estimator.add({.bytes = 0, .duration = Seconds(1)});
+  estimator.add({.bytes = 10, .duration = Seconds(0)});
+  estimator.add({.bytes = 10, .duration = Seconds(-1)});
+  EXPECT_FALSE(estimator.typical());
+}
+
+TEST(RateEstimator, FollowsAChangeWithinFiveRounds) {
+  for (const double factor : {0.1, 0.5, 0.7, 1.4, 2.0, 10.0}) {
+    for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+      std::mt19937_64 random(seed);
+      RateEstimator estimator;
+      for (int i = 0; i < 30; ++i) estimator.add(at_rate(1e6 * jitter(random, 0.05)));
+      for (int i = 0; i < 5; ++i) estimator.add(at_rate(factor * 1e6 * jitter(random, 0.05)));
+      EXPECT_NEAR(typical(estimator) / (factor * 1e6), 1, 0.25) << factor << " seed " << seed;
+    }
+  }
+}
+
+TEST(RateEstimator, DoesNotFlapOnJitter) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    std::mt19937_64 random(seed);
+    RateEstimator estimator;
+    for (int i = 0; i < 5; ++i) estimator.add(at_rate(1e6 * jitter(random, 0.06)));
+    for (int i = 0; i < 400; ++i) {
+      estimator.add(at_rate(1e6 * jitter(random, 0.06)));
+      EXPECT_NEAR(typical(estimator) / 1e6, 1, 0.25);
+    }
+  }
+}
+
+TEST(RateEstimator, OneBadSampleMovesItLittle) {
+  RateEstimator estimator;
+  for (int i = 0; i < 10; ++i) estimator.add(at_rate(1e6));
+  estimator.add(at_rate(2e5));
+  EXPECT_GT(typical(estimator), 0.6e6);
+  estimator.add(at_rate(1e6));
+  estimator.add(at_rate(1e6));
+  EXPECT_NEAR(typical(estimator) / 1e6, 1, 0.05);
+}
+
+TEST(RateEstimator, AppLimitedSamplesDoNotLowerIt) {
+  RateEstimator estimator;
+  for (int i = 0; i < 10; ++i) estimator.add(at_rate(1e6));
+  for (int i = 0; i < 10; ++i) {
+    TransferSample sample = at_rate(1e5);
+    sample.is_app_limited = true;
+    estimator.add(sample);
+  }
+  EXPECT_NEAR(typical(estimator), 1e6, 1);
+  for (int i = 0; i < 3; ++i) {
+    TransferSample sample = at_rate(2e6);
+    sample.is_app_limited = true;
+    estimator.add(sample);
+  }
+  EXPECT_NEAR(typical(estimator) / 2e6, 1, 0.01) << "but they may raise it";
+}
+
+TEST(RateEstimator, TheLowRateLiesBelowBySpread) {
+  std::mt19937_64 random(3);
+  RateEstimator calm;
+  RateEstimator rough;
+  for (int i = 0; i < 100; ++i) {
+    calm.add(at_rate(1e6));
+    rough.add(at_rate(1e6 * jitter(random, 0.3)));
+  }
+  EXPECT_NEAR(calm.low()->bytes_per_second, 1e6, 1);
+  EXPECT_LT(rough.low()->bytes_per_second, 0.9 * typical(rough));
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,296 @@
+// What pins the late correction and the look-ahead down, on whole clusters.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "longhaul/codec/digest.h"
+#include "tests/sync/cluster.h"
+
+namespace longhaul::testing {
+namespace {
+
+EngineSetup setup_of(Merge merge, const char* codec, Plan plan) {
+  EngineSetup setup;
+  setup.recipe = {.name = "test", .codec = parse_codec(codec).value(), .plan = plan};
+  setup.recipe.plan.merge = merge;
+  setup.lr.peak = 0.02;
+  return setup;
+}
+
+// Without a network: every replica alone, its optimizer fed with the gradients at the places where
+// the cluster's replicas stood. Gives the sum of all local steps.
+class LocalSteps {
+ public:
+  LocalSteps(const OptimizerSpec& spec, std::size_t elements)
+      : optimizer_(spec, elements), total_(elements) {}
+
+  void step(std::span<const float> at, std::span<const float> gradient, double lr) {
+    std::vector<float> moved(at.begin(), at.end());
+    optimizer_.step(0, moved, gradient, lr);
+    for (std::size_t j = 0; j < moved.size(); ++j)
+      total_[j] += static_cast<double>(at[j]) - static_cast<double>(moved[j]);
+  }
+  [[nodiscard]] const std::vector<double>& total() const { return total_; }
+
+ private:
+  Optimizer optimizer_;
+  std::vector<double> total_;
+};
+
+// mean_k x_k = x_init - mean of all local steps, whatever the codec and however late.
+void expect_identity(const EngineSetup& setup, std::uint64_t seed) {
+  constexpr std::size_t kReplicas = 3;
+  QuadraticWorkload workload(401, seed);
+  Cluster cluster(setup, workload, std::vector<float>(kReplicas, 1.0F));
+  std::vector<LocalSteps> local(kReplicas, LocalSteps(setup.optimizer, 401));
+  const std::span<const float> initial = workload.initial_parameters();
+  for (int step = 0; step < 20; ++step) {
+    std::vector<std::vector<float>> at;
+    for (ClusterReplica& replica : cluster.replicas)
+      at.emplace_back(replica.learner->parameters().begin(), replica.learner->parameters().end());
+    cluster.step();
+    double off = 0;
+    double moved = 0;
+    for (std::size_t k = 0; k < kReplicas; ++k)
+      local[k].step(at[k], cluster.replicas[k].learner->gradient(), setup.lr.peak);
+    for (std::size_t j = 0; j < initial.size(); ++j) {
+      double steps = 0;
+      double places = 0;
+      for (std::size_t k = 0; k < kReplicas; ++k) {
+        steps += local[k].total()[j] / kReplicas;
+        places += static_cast<double>(cluster.replicas[k].learner->parameters()[j]) / kReplicas;
+      }
+      off += std::abs(places - (static_cast<double>(initial[j]) - steps));
+      moved += std::abs(static_cast<double>(initial[j])) + std::abs(steps);
+    }
+    ASSERT_LT(off, 1e-5 * moved) << setup.recipe.codec.name()
+                                 << " δ=" << setup.recipe.plan.keep_ratio
+                                 << " τ=" << setup.recipe.plan.delay_steps << " step " << step;
+  }
+}
+
+TEST(LateCorrection, MeanOfReplicasIsTheStartMinusTheMeanOfAllLocalSteps) {
+  for (const char* codec : {"dense/fp32", "dense/4bit", "top_k/bf16", "top_k/2bit",
+                            "chunk_top_k/2bit", "random_k/bf16", "cocktail", "sign"}) {
+    for (const int delay : {0, 1, 2, 5, 8}) {
+      expect_identity(setup_of(Merge::kLate, codec, {.keep_ratio = 0.05, .delay_steps = delay}),
+                      static_cast<std::uint64_t>(delay));
+    }
+  }
+}
+
+TEST(LateCorrection, HoldsForEveryLocalOptimizer) {
+  for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kMomentum,
+                                   OptimizerKind::kNesterov, OptimizerKind::kAdamW}) {
+    EngineSetup setup = setup_of(Merge::kLate, "top_k/bf16", {.keep_ratio = 0.1, .delay_steps = 3});
+    setup.optimizer.kind = kind;
+    expect_identity(setup, 3);
+  }
+}
+
+TEST(LateCorrection, WithoutDelayAndCompressionAndMomentumIsDSgd) {
+  QuadraticWorkload workload(301);
+  EngineSetup late = setup_of(Merge::kLate, "dense/fp32", {});
+  late.optimizer.kind = OptimizerKind::kSgd;
+  EngineSetup d_sgd = setup_of(Merge::kOptimizer, "dense/fp32", {});
+  d_sgd.optimizer.kind = OptimizerKind::kSgd;
+  Cluster one(late, workload, {1, 1, 1});
+  Cluster other(d_sgd, workload, {1, 1, 1});
+  for (int step = 0; step < 20; ++step) {
+    one.step();
+    other.step();
+  }
+  for (std::size_t j = 0; j < 301; ++j)
+    EXPECT_NEAR(one.replicas[0].engine->shared()[j], other.replicas[0].engine->shared()[j], 1e-5);
+}
+
+// All replicas see the same data.
+class SameDataWorkload final : public Workload {
+ public:
+  static constexpr std::size_t kElements = 301;
+  [[nodiscard]] const LayerTable& layers() const override { return inner_.layers(); }
+  [[nodiscard]] std::span<const float> initial_parameters() const override {
+    return inner_.initial_parameters();
+  }
+  [[nodiscard]] std::unique_ptr<Learner> make_learner(std::size_t /*index*/) override {
+    return inner_.make_learner(0);
+  }
+  [[nodiscard]] Evaluation evaluate(std::span<const float> parameters,
+                                    std::size_t samples) override {
+    return inner_.evaluate(parameters, samples);
+  }
+
+ private:
+  QuadraticWorkload inner_{kElements};
+};
+
+// The look-ahead's pinning test: replicas that see the same data foresee exactly, so that any delay
+// gives the path of synchronous momentum SGD.
+TEST(LookAhead, OfIdenticalReplicasIsSynchronousMomentumSgd) {
+  for (const OptimizerKind kind :
+       {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kNesterov}) {
+    for (const int delay : {0, 1, 2, 5}) {
+      SameDataWorkload workload;
+      EngineSetup setup = setup_of(Merge::kAhead, "dense/fp32", {.delay_steps = delay});
+      setup.optimizer.kind = kind;
+      Cluster cluster(setup, workload, {1, 1});
+      const auto learner = workload.make_learner(0);
+      Optimizer optimizer(setup.optimizer, SameDataWorkload::kElements);
+      for (int step = 0; step < 30; ++step) {
+        cluster.step();
+        learner->compute_gradient();
+        optimizer.step(0, learner->parameters(), learner->gradient(), 0.02);
+        for (std::size_t j = 0; j < SameDataWorkload::kElements; ++j) {
+          ASSERT_NEAR(cluster.replicas[1].learner->parameters()[j], learner->parameters()[j], 2e-5)
+              << "delay " << delay << " step " << step;
+        }
+      }
+    }
+  }
+}
+
+// A delay that changes during the run: what is in flight stays accounted for, and all replicas
+// stay alike.
+class ChangingPlan : public ::testing::TestWithParam<Merge> {};
+
+TEST_P(ChangingPlan, KeepsReplicasAlikeAndLosesNothing) {
+  std::mt19937_64 random(11);
+  for (int trial = 0; trial < 12; ++trial) {
+    EngineSetup setup = setup_of(GetParam(), "top_k/bf16", {.keep_ratio = 0.1, .delay_steps = 2});
+    setup.optimizer.kind = OptimizerKind::kSgd;
+    QuadraticWorkload workload(401, random());
+    Cluster cluster(setup, workload, {1, 1, 1});
+    for (int step = 0; step < 40; ++step) {
+      if (random() % 4 == 0) {
+        cluster.announce({.keep_ratio = 0.02 + 0.1 * static_cast<double>(random() % 5),
+                          .delay_steps = static_cast<int>(random() % 7),
+                          .merge = GetParam()});
+      }
+      cluster.step();
+      for (const ClusterReplica& replica : cluster.replicas) {
+        ASSERT_EQ(replica.engine->plan(), cluster.replicas[0].engine->plan());
+        ASSERT_EQ(digest_of(replica.engine->shared()),
+                  digest_of(cluster.replicas[0].engine->shared()));
+        ASSERT_EQ(replica.exchange->in_flight().size(), replica.engine->rounds_in_flight());
+      }
+      ASSERT_LT(imbalance(account_of(cluster)), 1e-5) << "trial " << trial << " step " << step;
+    }
+    for (const ClusterReplica& replica : cluster.replicas)
+      ASSERT_TRUE(replica.engine->drain().ok());
+    ASSERT_LT(imbalance(account_of(cluster)), 1e-5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, ChangingPlan,
+                         ::testing::Values(Merge::kOptimizer, Merge::kOwnStep, Merge::kLate,
+                                           Merge::kAhead),
+                         [](const auto& test) { return test_name_of(test.param); });
+
+// Gradients that do not depend on the parameters and end after some steps.
+class FadingLearner final : public Learner {
+ public:
+  FadingLearner(std::size_t elements, std::size_t steps, std::uint64_t seed)
+      : random_(seed), steps_left_(steps), parameters_(elements), gradient_(elements) {}
+
+  [[nodiscard]] std::span<float> parameters() override { return parameters_; }
+  [[nodiscard]] std::span<float> gradient() override { return gradient_; }
+  double compute_gradient() override {
+    std::ranges::fill(gradient_, 0.0F);
+    if (steps_left_ == 0) return 0;
+    --steps_left_;
+    for (float& g : gradient_) g = uniform(random_);
+    return 0;
+  }
+
+ private:
+  std::mt19937_64 random_;
+  std::size_t steps_left_;
+  std::vector<float> parameters_;
+  std::vector<float> gradient_;
+};
+
+class FadingWorkload final : public Workload {
+ public:
+  static constexpr std::size_t kElements = 97;
+  static constexpr std::size_t kSteps = 25;
+  [[nodiscard]] const LayerTable& layers() const override { return layers_; }
+  [[nodiscard]] std::span<const float> initial_parameters() const override { return initial_; }
+  [[nodiscard]] std::unique_ptr<Learner> make_learner(std::size_t index) override {
+    return std::make_unique<FadingLearner>(kElements, kSteps, index + 1);
+  }
+  [[nodiscard]] Evaluation evaluate(std::span<const float> /*parameters*/,
+                                    std::size_t /*samples*/) override {
+    return {};
+  }
+
+ private:
+  LayerTable layers_{{.name = "all", .offset = 0, .count = kElements}};
+  std::vector<float> initial_ = std::vector<float>(kElements);
+};
+
+// In the end every gradient has moved the shared model by lr / (1 - μ), whichever rules carried it.
+void expect_whole_move(OptimizerKind kind, const char* codec, std::uint64_t seed) {
+  constexpr double kLr = 0.02;
+  std::mt19937_64 random(seed);
+  EngineSetup setup = setup_of(Merge::kLate, codec, {.keep_ratio = 0.2, .delay_steps = 3});
+  setup.optimizer.kind = kind;
+  setup.optimizer.momentum = 0.8F;
+  FadingWorkload workload;
+  Cluster cluster(setup, workload, {1, 1, 1});
+  std::vector<double> gradients(FadingWorkload::kElements);
+  for (int step = 0; step < 400; ++step) {
+    if (step < 60 && random() % 6 == 0) {
+      cluster.announce({.keep_ratio = 0.2,
+                        .delay_steps = static_cast<int>(random() % 5),
+                        .merge = random() % 2 == 0 ? Merge::kLate : Merge::kAhead});
+    }
+    cluster.step();
+    for (const ClusterReplica& replica : cluster.replicas) {
+      ASSERT_EQ(digest_of(replica.engine->shared()),
+                digest_of(cluster.replicas[0].engine->shared()));
+      for (std::size_t j = 0; j < gradients.size(); ++j)
+        gradients[j] += static_cast<double>(replica.learner->gradient()[j]) / 3;
+    }
+  }
+  ASSERT_TRUE(cluster.replicas[0].engine->drain().ok());
+  const double whole = kind == OptimizerKind::kSgd ? kLr : kLr / (1 - 0.8);
+  for (std::size_t j = 0; j < gradients.size(); ++j) {
+    ASSERT_NEAR(cluster.replicas[0].engine->shared()[j], -whole * gradients[j], 2e-4)
+        << codec << " seed " << seed << " element " << j;
+  }
+}
+
+TEST(ChangingRule, KeepsWhatEveryGradientHasStillToMove) {
+  for (const OptimizerKind kind :
+       {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kNesterov}) {
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+      expect_whole_move(kind, "dense/fp32", seed);
+      expect_whole_move(kind, "top_k/fp32", seed);
+    }
+  }
+}
+
+TEST(PlanChange, TakesEffectInTheStepAfterTheMeanThatCarriesIt) {
+  EngineSetup setup = setup_of(Merge::kOptimizer, "dense/fp32", {.delay_steps = 2});
+  QuadraticWorkload workload(11);
+  Cluster cluster(setup, workload, {1, 1});
+  for (int step = 0; step < 5; ++step) cluster.step();
+  cluster.announce({.delay_steps = 4});  // with the round of step 5, which is merged in step 7
+  std::vector<std::size_t> in_flight;
+  for (int step = 5; step < 12; ++step) {
+    cluster.step();
+    in_flight.push_back(cluster.replicas[0].engine->rounds_in_flight());
+  }
+  EXPECT_EQ(in_flight, (std::vector<std::size_t>{2, 2, 2, 3, 4, 4, 4}));
+  cluster.announce({.delay_steps = 1});  // with the round of step 12, which is merged in step 16
+  in_flight.clear();
+  for (int step = 12; step < 19; ++step) {
+    cluster.step();
+    in_flight.push_back(cluster.replicas[0].engine->rounds_in_flight());
+  }
+  EXPECT_EQ(in_flight, (std::vector<std::size_t>{4, 4, 4, 4, 4, 1, 1}));
+}
+
+}  // namespace
+}  // namespace longhaul::testing
