@@ -33,6 +33,7 @@ int run_program(int argc, char** argv) {
       "--version", "longhaul " LONGHAUL_VERSION ", wire version " + std::to_string(kWireVersion));
   program.failure_message(failure_text);
   Run run;
+  add_plan(program, run);
   add_bench(program, run);
   add_lab(program, run, std::vector<std::string>(argv + 1, argv + argc));
   try {

@@ -87,7 +87,8 @@ std::string target_cell(const Summary& summary, const TargetSettings& target) {
 std::string plan_cell(const RunResult& run) {
   return "<td>" +
          html_escaped("δ " + formatted("%.3g", run.keep_ratio) + ", τ " +
-                      std::to_string(run.delay_steps)) +
+                      std::to_string(run.delay_steps) +
+                      (run.merge == "optimizer" ? "" : ", " + run.merge)) +
          "<small>" + html_escaped(run.codec) + "</small></td>";
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "longhaul/base/units.h"
+#include "longhaul/round/plan.h"
 
 namespace longhaul::lab {
 
@@ -35,6 +36,15 @@ struct Span {
   std::size_t step = 0;
 };
 
+// A planner's decision: announced with the mean of the round of `step` (the first: before step 0).
+struct PlanPoint {
+  std::size_t step = 0;
+  Seconds time{};
+  Plan plan;
+  Seconds predicted_step_time{};
+  std::string reason;
+};
+
 struct RunResult {
   std::string recipe;    // as asked for, with its settings: "dd-ef-sgd:delay_steps=3"
   std::string settings;  // what a search chose for this run: "train.lr=0.05"; empty: no search
@@ -57,9 +67,11 @@ struct RunResult {
   std::uint64_t bytes_down = 0;
   std::string digest;  // of the final shared parameters
   std::size_t non_finite_steps = 0;
-  double keep_ratio = 1;
+  double keep_ratio = 1;  // of the plan at the end, as the next two
   int delay_steps = 0;
+  std::string merge = "optimizer";
   std::string codec;
+  std::vector<PlanPoint> plans;  // what a planner decided; empty for fixed plans
   std::vector<EvalPoint> evaluations;
   std::vector<StepPoint> losses;
   std::vector<Span> timeline;  // of the first steps only

@@ -62,6 +62,7 @@ Json run_json(const RunResult& run) {
           {"bytes_down", run.bytes_down},
           {"keep_ratio", run.keep_ratio},
           {"delay_steps", run.delay_steps},
+          {"merge", run.merge},
           {"codec", run.codec},
           {"non_finite_steps", run.non_finite_steps},
           {"digest", run.digest}};
@@ -88,6 +89,7 @@ RunResult run_from_json(const Json& json) {
   run.bytes_down = json.at("bytes_down");
   run.keep_ratio = json.at("keep_ratio");
   run.delay_steps = json.at("delay_steps");
+  run.merge = json.at("merge");
   run.codec = json.at("codec");
   run.non_finite_steps = json.at("non_finite_steps");
   run.digest = json.at("digest");
@@ -124,6 +126,27 @@ Span span_from_json(const Json& json) {
           .step = json.at("step")};
 }
 
+Json plan_json(const PlanPoint& point) {
+  return {{"step", point.step},
+          {"time_s", point.time.count()},
+          {"keep_ratio", point.plan.keep_ratio},
+          {"delay_steps", point.plan.delay_steps},
+          {"merge", name_of(point.plan.merge)},
+          {"predicted_step_time_s", finite_or_null(point.predicted_step_time.count())},
+          {"reason", point.reason}};
+}
+
+PlanPoint plan_from_json(const Json& json) {
+  const Result<Merge> merge = parse_merge(json.at("merge").get<std::string>());
+  return {.step = json.at("step"),
+          .time = Seconds(number(json, "time_s")),
+          .plan = {.keep_ratio = json.at("keep_ratio"),
+                   .delay_steps = json.at("delay_steps"),
+                   .merge = merge.ok() ? *merge : Merge::kOptimizer},
+          .predicted_step_time = Seconds(number(json, "predicted_step_time_s")),
+          .reason = json.at("reason")};
+}
+
 // Adds one event to the run that is being read; true when it was the last one of the run.
 bool take_event(const Json& event, RunResult& run) {
   const auto name = event.at("event").get<std::string>();
@@ -138,11 +161,14 @@ bool take_event(const Json& event, RunResult& run) {
                                .time = Seconds(number(event, "time_s")),
                                .loss = number(event, "loss"),
                                .accuracy = number(event, "accuracy")});
+  } else if (name == "plan") {
+    run.plans.push_back(plan_from_json(event));
   } else if (name == "activity") {
     run.timeline.push_back(span_from_json(event));
   } else if (name == "run_finished") {
     RunResult finished = run_from_json(event);
     finished.losses = std::move(run.losses);
+    finished.plans = std::move(run.plans);
     finished.evaluations = std::move(run.evaluations);
     finished.timeline = std::move(run.timeline);
     run = std::move(finished);
@@ -157,6 +183,8 @@ Json results_json(const Scenario& scenario, const std::vector<RunResult>& runs, 
   Json list = Json::array();
   for (const RunResult& run : runs) {
     Json json = run_json(run);
+    json["plans"] = Json::array();
+    for (const PlanPoint& point : run.plans) json["plans"].push_back(plan_json(point));
     if (curves == Curves::kIncluded) {
       json["evaluations"] = Json::array();
       for (const EvalPoint& point : run.evaluations)
@@ -175,6 +203,7 @@ Json results_json(const Scenario& scenario, const std::vector<RunResult>& runs, 
 void write_run_events(EventLog& log, const RunResult& run) {
   log.write("run_started",
             {{"recipe", run.recipe}, {"settings", run.settings}, {"seed", run.seed}});
+  for (const PlanPoint& point : run.plans) log.write("plan", plan_json(point));
   for (const StepPoint& point : run.losses) log.write("step", step_json(point));
   for (const EvalPoint& point : run.evaluations) log.write("evaluation", evaluation_json(point));
   for (const Span& span : run.timeline) log.write("activity", span_json(span));

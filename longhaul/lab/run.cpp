@@ -8,6 +8,7 @@
 
 #include "longhaul/codec/digest.h"
 #include "longhaul/lab/links.h"
+#include "longhaul/lab/live_planner.h"
 #include "longhaul/lab/target.h"
 #include "longhaul/sync/engine.h"
 
@@ -68,11 +69,19 @@ class Run {
     if (!peers.ok()) return peers.error();
     network_ = std::make_unique<SimulatedNetwork>(*peers, workers_);
     network_->on_transfer([this](const Transfer& transfer) { note(transfer); });
+    if (recipe_.planner != PlannerKind::kNone) start_planner(*peers);
     for (std::size_t i = 0; i < scenario_.replicas.size(); ++i) {
       Status added = add_replica(i);
       if (!added.ok()) return added;
     }
     return Done{};
+  }
+
+  void start_planner(const std::vector<SimulatedPeer>& peers) {
+    planner_ = std::make_unique<LivePlanner>(recipe_, scenario_, peers,
+                                             workload_.initial_parameters().size(), request_.seed);
+    recipe_.plan = planner_->plan();
+    network_->plan_with([this](const ClosedRound& round) { return planner_->round_closed(round); });
   }
 
   Status add_replica(std::size_t i) {
@@ -191,9 +200,12 @@ class Run {
     result_.bytes_up = network_->bytes_up();
     result_.bytes_down = network_->bytes_down();
     result_.digest = digest_text(shared);
-    result_.keep_ratio = recipe_.plan.keep_ratio;
-    result_.delay_steps = recipe_.plan.delay_steps;
+    const Plan& plan = replicas_[0].engine->plan();
+    result_.keep_ratio = plan.keep_ratio;
+    result_.delay_steps = plan.delay_steps;
+    result_.merge = name_of(plan.merge);
     result_.codec = recipe_.codec.name();
+    if (planner_) result_.plans = planner_->decisions();
     Seconds slowest{};
     for (const Replica& replica : replicas_) slowest = std::max(slowest, replica.step_time);
     result_.efficiency = static_cast<double>(result_.steps) * (slowest / result_.virtual_time);
@@ -236,6 +248,7 @@ class Run {
               .step = step});
   }
   void note(const Transfer& transfer) {
+    if (planner_) planner_->note(transfer);
     add_span({.replica = transfer.replica,
               .activity = transfer.is_up ? Activity::kSend : Activity::kReceive,
               .begin = transfer.begin,
@@ -250,6 +263,7 @@ class Run {
   Recipe recipe_;
   double lr_ = 0;
   std::unique_ptr<SimulatedNetwork> network_;
+  std::unique_ptr<LivePlanner> planner_;  // nothing: the plan is fixed
   std::vector<Replica> replicas_;
   RunResult result_;
   bool is_over_ = false;

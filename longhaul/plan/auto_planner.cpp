@@ -11,7 +11,8 @@
 namespace longhaul {
 namespace {
 
-constexpr std::size_t kRowStride = 16;  // of the table of sizes: ratios 11 % apart
+constexpr std::size_t kStride = 32;     // rows of the table of sizes: ratios 24 % apart
+constexpr std::size_t kFineStride = 2;  // 1.4 % apart
 constexpr double kAgreementGain = 0.1;
 constexpr std::size_t kRoundsBetweenChanges = 10;
 constexpr double kWorthAChange = 1.07;  // predicted gain that a change must bring
@@ -23,23 +24,16 @@ double cost_of(const Decision& decision) {
 
 }  // namespace
 
-double agreement_of(std::span<const double> squares, double mean_square) {
-  const auto n = static_cast<double>(squares.size());
-  double sum = 0;
-  for (const double square : squares) sum += square;
-  if (n < 2 || sum <= 0) return 1;
-  // n²‖mean‖² = Σ‖m_i‖² + Σ_{i≠j} m_i·m_j, and the last sum is (n-1)·Σ‖m_i‖² if all are equal.
-  return std::clamp((n * n * mean_square - sum) / ((n - 1) * sum), -1.0, 1.0);
-}
-
 AutoPlanner::AutoPlanner(RoundSizes sizes, const AutoLimits& limits)
     : sizes_(std::move(sizes)), limits_(limits) {}
 
+// Between the two thresholds the rule stays what it is.
 void AutoPlanner::note_agreement(double agreement) {
   agreement_ = agreement_ ? *agreement_ + kAgreementGain * (agreement - *agreement_) : agreement;
+  if (rounds_ < kRoundsBetweenChanges || !limits_.may_look_ahead) return;
+  if (*agreement_ < kDisagreement) merge_ = Merge::kAhead;
+  if (*agreement_ > kAgreement) merge_ = Merge::kLate;
 }
-
-bool AutoPlanner::replicas_agree() const { return !agreement_ || *agreement_ >= kAgreementForLate; }
 
 IterationModel AutoPlanner::model_of(Merge merge) const {
   return calibrated_model(merge).corrected(agreement_);
@@ -54,52 +48,67 @@ Decision AutoPlanner::judged(const Conditions& replicas, const Plan& plan) const
 }
 
 Decision AutoPlanner::best(const Conditions& replicas) const {
+  Decision decision = search(replicas);
+  decision.reason = reason_of(replicas, sizes_, decision, why());
+  return decision;
+}
+
+Decision AutoPlanner::search(const Conditions& replicas) const {
   LONGHAUL_CHECK(!replicas.empty());
-  const Merge merge = replicas_agree() || !limits_.may_look_ahead ? Merge::kLate : Merge::kAhead;
-  const IterationModel model = model_of(merge);
+  const IterationModel model = model_of(merge_);
   std::array<double, kMostAutoDelay + 1> late_cost{};
   for (int delay = 0; delay <= limits_.most_delay; ++delay)
     late_cost.at(static_cast<std::size_t>(delay)) = model.delay_cost(delay);
   const std::span<const RoundSize> table = sizes_.table();
-  std::optional<Plan> best;
-  Seconds least{};
-  // From the largest ratio and the shortest delay on, so that ties send more and wait less.
-  for (std::size_t back = 0; back < table.size(); back += kRowStride) {
-    const RoundSize& size = table[table.size() - 1 - back];
-    const Pace pace = pace_of(replicas, size);
-    const double dropped = 1 + model.drop_cost(size.keep_ratio);
+  Plan best;
+  std::size_t best_row = 0;
+  Seconds least = Seconds::max();
+  const auto try_row = [&](std::size_t row) {
+    const Pace pace = pace_of(replicas, table[row]);
+    const double dropped = 1 + model.drop_cost(table[row].keep_ratio);
     for (int delay = 0; delay <= limits_.most_delay; ++delay) {
       const Seconds time =
           pace.at(delay) * (dropped + late_cost.at(static_cast<std::size_t>(delay)));
-      if (best && time >= least) continue;
-      best = Plan{.keep_ratio = size.keep_ratio, .delay_steps = delay, .merge = merge};
-      least = time;
+      if (time < least) {
+        best = {.keep_ratio = table[row].keep_ratio, .delay_steps = delay, .merge = merge_};
+        best_row = row;
+        least = time;
+      }
+      if (pace.is_hidden_at(delay)) break;  // more delay costs steps and saves no time
     }
-  }
-  Decision decision = judged(replicas, *best);
-  decision.reason = reason_of(replicas, sizes_, decision, why(decision));
-  return decision;
+  };
+  // From the largest ratio and the shortest delay on, so that ties send more and wait less: first
+  // in long strides, then around the best.
+  for (std::size_t back = 0; back < table.size(); back += kStride) try_row(table.size() - 1 - back);
+  const std::size_t last = std::min(table.size() - 1, best_row + kStride);
+  const std::size_t first = best_row < kStride ? 0 : best_row - kStride;
+  for (std::size_t row = last + 1; row-- > first; row -= std::min(row, kFineStride - 1))
+    try_row(row);
+  return judged(replicas, best);
 }
 
-std::optional<Decision> AutoPlanner::decide(const Conditions& replicas, const Plan& current) {
+std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
   ++rounds_;
-  Decision wanted = best(replicas);
-  if (wanted.plan == current) return std::nullopt;
-  const double gain = cost_of(judged(replicas, current)) / cost_of(wanted);
+  note_agreement(facts.agreement);
+  Decision wanted = search(facts.replicas);
+  if (wanted.plan == facts.current) return std::nullopt;
+  const double gain = cost_of(judged(facts.replicas, facts.current)) / cost_of(wanted);
+  const bool has_new_rule = wanted.plan.merge != facts.current.merge;
   const bool is_soon = rounds_ - last_change_ < kRoundsBetweenChanges;
-  if (gain < (is_soon ? kWorthItAtOnce : kWorthAChange)) return std::nullopt;
+  if (!has_new_rule && gain < (is_soon ? kWorthItAtOnce : kWorthAChange)) return std::nullopt;
   last_change_ = rounds_;
+  wanted.reason = reason_of(facts.replicas, sizes_, wanted, why());
   return wanted;
 }
 
-std::string AutoPlanner::why(const Decision& decision) const {
+std::string AutoPlanner::why() const {
   std::string text = "the least predicted time to the target";
   if (!agreement_) return text;
   std::array<char, 64> share{};
   (void)std::snprintf(share.data(), share.size(), " (replicas agree by %.2f, so ", *agreement_);
   text += share.data();
-  return text + (decision.plan.merge == Merge::kLate ? "each steps by itself and corrects late)"
-                                                     : "all look ahead with one momentum)");
+  return text + (merge_ == Merge::kLate ? "each steps by itself and corrects late)"
+                                        : "all look ahead with one momentum)");
 }
 
 }  // namespace longhaul

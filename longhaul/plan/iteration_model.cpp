@@ -22,8 +22,7 @@ double IterationModel::drop_cost(double keep_ratio) const {
 
 IterationModel IterationModel::corrected(std::optional<double> agreement) const {
   IterationModel model = *this;
-  if (agreement)
-    model.per_step *= std::clamp(kAgreementForLate / std::max(*agreement, 1e-3), 1.0, 4.0);
+  if (agreement) model.per_step *= std::clamp(kAgreement / std::max(*agreement, 1e-3), 1.0, 4.0);
   return model;
 }
 

@@ -24,8 +24,10 @@ struct IterationModel {
   [[nodiscard]] IterationModel corrected(std::optional<double> agreement) const;
 };
 
-// Above it, replicas agree enough to run optimizers of their own.
-constexpr double kAgreementForLate = 0.1;
+// Above the first, replicas agree enough to run optimizers of their own; below the second, they do
+// not.
+constexpr double kAgreement = 0.1;
+constexpr double kDisagreement = 0.05;
 
 const IterationModel& calibrated_model(Merge merge);
 

@@ -17,6 +17,10 @@ struct Pace {
   [[nodiscard]] Seconds at(int delay_steps) const {
     return std::max(least, loop / (delay_steps + 1.0));
   }
+  // Would a longer delay save nothing?
+  [[nodiscard]] bool is_hidden_at(int delay_steps) const {
+    return loop <= least * (delay_steps + 1.0);
+  }
 };
 Pace pace_of(const Conditions& replicas, const RoundSize& size);
 

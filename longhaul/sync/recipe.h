@@ -10,6 +10,7 @@
 
 #include "longhaul/base/result.h"
 #include "longhaul/codec/codec.h"
+#include "longhaul/plan/planner.h"
 #include "longhaul/round/plan.h"
 
 namespace longhaul {
@@ -20,6 +21,7 @@ struct Recipe {
   CodecSpec codec;
   bool keeps_residual = true;  // false: what the codec drops is lost
   Plan plan;
+  PlannerKind planner = PlannerKind::kNone;  // what moves the plan during the run
   bool is_free = false;  // on links without cost: a yardstick
 };
 

@@ -1,0 +1,159 @@
+// longhaul plan: what would be chosen on a link, and why.
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/longhaul/command.h"
+#include "apps/longhaul/plan_map.h"
+#include "apps/longhaul/plan_options.h"
+#include "longhaul/plan/planner.h"
+
+namespace longhaul::apps {
+namespace {
+
+constexpr std::array<const char*, 3> kWays{"dense", "union", "forwarded"};
+
+struct Planned {
+  Decision decision;
+  RoundSize size;
+  WaysDown ways;
+  Seconds d_sgd{};  // step time of synchronous, dense training
+};
+
+Planned planned(const PlanRequest& request) {
+  const Conditions replicas(request.replicas, request.link);
+  const RoundSizes sizes = request.sizes();
+  const auto planner =
+      make_planner({.kind = request.recipe.planner, .plan = request.recipe.plan}, sizes);
+  Planned result{.decision = planner->first(replicas)};
+  const double keep_ratio = result.decision.plan.keep_ratio;
+  result.size = sizes.exact(keep_ratio);
+  result.ways = sizes.ways_down(keep_ratio);
+  result.d_sgd = d_sgd_step_time(request, request.link);
+  return result;
+}
+
+double efficiency(const PlanRequest& request, Seconds step_time) {
+  return request.link.compute / step_time;
+}
+
+nlohmann::ordered_json json_of(const PlanRequest& request, const Planned& result) {
+  const Decision& decision = result.decision;
+  return {{"recipe", request.recipe.name},
+          {"keep_ratio", decision.plan.keep_ratio},
+          {"delay_steps", decision.plan.delay_steps},
+          {"period_steps", decision.plan.period_steps},
+          {"merge", name_of(decision.plan.merge)},
+          {"step_time_s", decision.step_time.count()},
+          {"efficiency", efficiency(request, decision.step_time)},
+          {"relative_steps", decision.relative_steps},
+          {"bytes_up", result.size.up},
+          {"bytes_down", result.size.down},
+          {"way_down", kWays.at(static_cast<std::size_t>(result.size.way))},
+          {"d_sgd_step_time_s", result.d_sgd.count()},
+          {"reason", decision.reason}};
+}
+
+std::string bytes_text(double bytes) {
+  return to_string(ByteCount{.value = static_cast<std::uint64_t>(bytes + 0.5)});
+}
+
+void print_row(const char* name, const std::string& value) {
+  std::printf("%-12s %s\n", name, value.c_str());
+}
+
+std::string formatted(const char* format, double value) {
+  std::array<char, 64> text{};
+  (void)std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+void print_plan(const PlanRequest& request, const Planned& result) {
+  const Decision& decision = result.decision;
+  const double share = efficiency(request, decision.step_time);
+  print_row("keep ratio", formatted("%.4g", decision.plan.keep_ratio));
+  print_row("delay", std::to_string(decision.plan.delay_steps) + " steps");
+  print_row("merge", std::string(name_of(decision.plan.merge)));
+  print_row("step time", to_string(decision.step_time) +
+                             formatted(", %.0f %% computing", 100 * share) +
+                             " (d-sgd: " + to_string(result.d_sgd) +
+                             formatted(", %.1f %%)", 100 * efficiency(request, result.d_sgd)));
+  print_row("sends", bytes_text(result.size.up) + " up, " + bytes_text(result.size.down) +
+                         " down (" + kWays.at(static_cast<std::size_t>(result.size.way)) +
+                         ") per replica and step");
+  print_row("ways down", "dense " + bytes_text(result.ways.dense) + ", union " +
+                             bytes_text(result.ways.joined) + ", forwarded " +
+                             bytes_text(result.ways.forwarded) + ", two-way " +
+                             bytes_text(result.ways.two_way));
+  print_row("because", decision.reason);
+}
+
+int complain(const std::string& message, int exit_code) {
+  std::cerr << "longhaul plan: " << message << '\n';
+  return exit_code;
+}
+
+int draw_map(const PlanRequest& request, const std::string& out) {
+  const PlanMap map = plan_map(request);
+  if (out.empty()) {
+    std::cout << plan_map_text(map);
+    return kExitDone;
+  }
+  std::ofstream file(out, std::ios::binary);
+  file << plan_map_svg(map) << std::flush;
+  if (!file) return complain(out + ": cannot write this file", kExitFailed);
+  std::cout << "map: " << out << '\n';
+  return kExitDone;
+}
+
+int run_plan(const PlanArguments& arguments) {
+  const Result<PlanRequest> request = plan_request(arguments);
+  if (!request.ok()) return complain(request.error().message, kExitWrongUse);
+  if (arguments.map) return draw_map(*request, arguments.out);
+  if (!arguments.out.empty()) return complain("--out: only with --map", kExitWrongUse);
+  const Planned result = planned(*request);
+  if (arguments.json) {
+    std::cout << json_of(*request, result).dump(2) << '\n';
+  } else {
+    print_plan(*request, result);
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& program, Run& run) {
+  CLI::App* plan = program.add_subcommand("plan", "What would be chosen on a link, and why");
+  plan->footer(
+      "Examples:\n"
+      "  longhaul plan --params 124M --step-time 250ms --bandwidth 500mbit --latency 30ms\n"
+      "  longhaul plan --params 1B --step-time 1s --bandwidth 1gbit --latency 80ms --map");
+  const auto arguments =
+      std::make_shared<PlanArguments>();  // shared with the callback, which outlives this call
+  plan->add_option("--params", arguments->params, "Parameters of the model, such as 124M")
+      ->required();
+  plan->add_option("--step-time", arguments->step_time, "Compute time of a step, such as 250ms")
+      ->required();
+  plan->add_option("--bandwidth", arguments->bandwidth, "Up, such as 500mbit")->required();
+  plan->add_option("--down", arguments->down, "Down (default: as up)");
+  plan->add_option("--latency", arguments->latency, "One way, such as 30ms")->required();
+  plan->add_option("--replicas", arguments->replicas, "Replicas")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100'000));
+  plan->add_option("--recipe", arguments->recipe, "Whose plan: auto, deco, d-sgd, …")
+      ->capture_default_str();
+  plan->add_option("--codec", arguments->codec, "In place of the recipe's, such as top_k/2bit");
+  plan->add_option("--min-ratio", arguments->least_ratio, "Least keep ratio")
+      ->capture_default_str();
+  plan->add_option("--max-ratio", arguments->most_ratio, "Most keep ratio")->capture_default_str();
+  plan->add_flag("--map", arguments->map,
+                 "Efficiency over bandwidth and latency, of d-sgd and of the plan");
+  plan->add_option("--out", arguments->out, "With --map: write it as an SVG to this file");
+  plan->add_flag("--json", arguments->json, "One JSON object instead of the table");
+  plan->callback([arguments, &run] { run = [arguments] { return run_plan(*arguments); }; });
+}
+
+}  // namespace longhaul::apps

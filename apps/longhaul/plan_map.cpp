@@ -1,0 +1,119 @@
+#include "apps/longhaul/plan_map.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <sstream>
+
+#include "longhaul/codec/payload.h"
+#include "longhaul/plan/planner.h"
+#include "longhaul/plan/step_time.h"
+
+namespace longhaul::apps {
+namespace {
+
+std::string percent(double share) {
+  std::array<char, 16> text{};
+  (void)std::snprintf(text.data(), text.size(), "%.0f", 100 * share);
+  return text.data();
+}
+
+void add_table(std::ostringstream& out, const PlanMap& map, const std::string& title,
+               const std::vector<std::vector<double>>& shares) {
+  out << title << ": % of the time spent computing\n"
+      << "  latency";
+  const auto cell = [&](const std::string& text) {
+    out << std::string(text.size() < 10 ? 10 - text.size() : 1, ' ') << text;
+  };
+  for (const Bandwidth rate : map.bandwidths) cell(to_string(rate));
+  out << '\n';
+  for (std::size_t row = 0; row < map.latencies.size(); ++row) {
+    const std::string name = to_string(map.latencies[row]);
+    out << std::string(name.size() < 9 ? 9 - name.size() : 0, ' ') << name;
+    for (const double share : shares[row]) cell(percent(share));
+    out << '\n';
+  }
+}
+
+// From red (waiting) over yellow to green (computing).
+std::string colour(double share) {
+  const double hue = 120 * share;
+  std::array<char, 48> text{};
+  (void)std::snprintf(text.data(), text.size(), "hsl(%.0f,70%%,%.0f%%)", hue, 82 - 22 * share);
+  return text.data();
+}
+
+void add_panel(std::ostringstream& out, const PlanMap& map, const std::string& title,
+               const std::vector<std::vector<double>>& shares, double left) {
+  constexpr double kCell = 56;
+  constexpr double kTop = 60;
+  out << "<text x=\"" << left << "\" y=\"24\" font-size=\"15\">" << title << "</text>\n";
+  for (std::size_t column = 0; column < map.bandwidths.size(); ++column) {
+    out << "<text x=\"" << left + kCell * (static_cast<double>(column) + 0.5)
+        << "\" y=\"48\" text-anchor=\"middle\">" << to_string(map.bandwidths[column])
+        << "</text>\n";
+  }
+  for (std::size_t row = 0; row < map.latencies.size(); ++row) {
+    const double y = kTop + 32 * static_cast<double>(row);
+    out << "<text x=\"" << left - 6 << "\" y=\"" << y + 20 << "\" text-anchor=\"end\">"
+        << to_string(map.latencies[row]) << "</text>\n";
+    for (std::size_t column = 0; column < map.bandwidths.size(); ++column) {
+      const double x = left + kCell * static_cast<double>(column);
+      const double share = shares[row][column];
+      out << "<rect x=\"" << x << "\" y=\"" << y << "\" width=\"54\" height=\"30\" fill=\""
+          << colour(share) << "\"/><text x=\"" << x + 27 << "\" y=\"" << y + 20
+          << "\" text-anchor=\"middle\">" << percent(share) << "</text>\n";
+    }
+  }
+}
+
+}  // namespace
+
+Seconds d_sgd_step_time(const PlanRequest& request, const ReplicaConditions& link) {
+  const double bytes =
+      static_cast<double>(kPayloadHeaderBytes) + 4.0 * static_cast<double>(request.elements);
+  return step_time({link}, {.up = bytes, .down = bytes}, 0);
+}
+
+PlanMap plan_map(const PlanRequest& request) {
+  PlanMap map{.recipe = std::string(request.recipe.name)};
+  for (const double mbit : {10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10'000})
+    map.bandwidths.push_back(Bandwidth::from_bits_per_second(1e6 * mbit));
+  for (const double ms : {5, 10, 20, 50, 100, 200, 300}) map.latencies.emplace_back(1e-3 * ms);
+  const auto planner =
+      make_planner({.kind = request.recipe.planner, .plan = request.recipe.plan}, request.sizes());
+  for (const Seconds latency : map.latencies) {
+    std::vector<double>& d_sgd = map.d_sgd.emplace_back();
+    std::vector<double>& plan = map.plan.emplace_back();
+    for (const Bandwidth rate : map.bandwidths) {
+      ReplicaConditions link = request.link;
+      link.latency = latency;
+      link.up = rate;
+      link.down = rate;
+      d_sgd.push_back(link.compute / d_sgd_step_time(request, link));
+      plan.push_back(link.compute / planner->first(Conditions(request.replicas, link)).step_time);
+    }
+  }
+  return map;
+}
+
+std::string plan_map_text(const PlanMap& map) {
+  std::ostringstream out;
+  add_table(out, map, "d-sgd", map.d_sgd);
+  out << '\n';
+  add_table(out, map, map.recipe, map.plan);
+  return out.str();
+}
+
+std::string plan_map_svg(const PlanMap& map) {
+  std::ostringstream out;
+  out << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1330\" height=\"300\" "
+         "font-family=\"sans-serif\" font-size=\"11\">\n"
+         "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
+  add_panel(out, map, "d-sgd: % of the time spent computing", map.d_sgd, 70);
+  add_panel(out, map, map.recipe + ": % of the time spent computing", map.plan, 740);
+  out << "</svg>\n";
+  return out.str();
+}
+
+}  // namespace longhaul::apps

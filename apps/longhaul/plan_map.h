@@ -1,0 +1,28 @@
+// How much of the time is spent computing, over bandwidth and latency: for synchronous training and
+// for the plan.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/longhaul/plan_options.h"
+
+namespace longhaul::apps {
+
+struct PlanMap {
+  std::vector<Bandwidth> bandwidths;  // columns
+  std::vector<Seconds> latencies;     // rows
+  // [row][column], from 0 to 1
+  std::vector<std::vector<double>> d_sgd;
+  std::vector<std::vector<double>> plan;
+  std::string recipe;
+};
+
+// Step time of synchronous training with dense gradients.
+Seconds d_sgd_step_time(const PlanRequest& request, const ReplicaConditions& link);
+
+PlanMap plan_map(const PlanRequest& request);
+std::string plan_map_text(const PlanMap& map);
+std::string plan_map_svg(const PlanMap& map);
+
+}  // namespace longhaul::apps

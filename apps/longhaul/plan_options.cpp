@@ -1,0 +1,70 @@
+#include "apps/longhaul/plan_options.h"
+
+#include <cmath>
+
+namespace longhaul::apps {
+namespace {
+
+Error wrong(const std::string& option, const std::string& expected, const std::string& got) {
+  return Error{ErrorCode::kInvalidArgument, option + ": expected " + expected + ", got " + got};
+}
+
+Result<Bandwidth> bandwidth_of(const std::string& option, const std::string& text) {
+  Result<Bandwidth> rate = parse_bandwidth(text);
+  if (!rate.ok()) return std::move(rate).error().within(option);
+  if (rate->bytes_per_second <= 0) return wrong(option, "more than 0", text);
+  return rate;
+}
+
+Result<Seconds> duration_of(const std::string& option, const std::string& text) {
+  Result<Seconds> time = parse_duration(text);
+  if (!time.ok()) return std::move(time).error().within(option);
+  return time;
+}
+
+Result<RatioLimits> limits_of(const PlanArguments& arguments) {
+  Result<double> least = parse_ratio(arguments.least_ratio);
+  if (!least.ok()) return std::move(least).error().within("--min-ratio");
+  if (*least <= 0) return wrong("--min-ratio", "more than 0", arguments.least_ratio);
+  Result<double> most = parse_ratio(arguments.most_ratio);
+  if (!most.ok()) return std::move(most).error().within("--max-ratio");
+  if (*most < *least) {
+    return wrong("--max-ratio", "at least --min-ratio (" + arguments.least_ratio + ')',
+                 arguments.most_ratio);
+  }
+  return RatioLimits{.least = *least, .most = *most};
+}
+
+}  // namespace
+
+Result<PlanRequest> plan_request(const PlanArguments& arguments) {
+  Result<std::uint64_t> elements = parse_count(arguments.params);
+  if (!elements.ok()) return std::move(elements).error().within("--params");
+  if (*elements == 0) return wrong("--params", "at least 1", arguments.params);
+  Result<Seconds> compute = duration_of("--step-time", arguments.step_time);
+  if (!compute.ok()) return compute.error();
+  if (compute->count() <= 0) return wrong("--step-time", "more than 0", arguments.step_time);
+  const Result<Bandwidth> up = bandwidth_of("--bandwidth", arguments.bandwidth);
+  if (!up.ok()) return up.error();
+  const Result<Bandwidth> down =
+      arguments.down.empty() ? up : bandwidth_of("--down", arguments.down);
+  if (!down.ok()) return down.error();
+  const Result<Seconds> latency = duration_of("--latency", arguments.latency);
+  if (!latency.ok()) return latency.error();
+  Result<Recipe> recipe = find_recipe(arguments.recipe);
+  if (!recipe.ok()) return std::move(recipe).error().within("--recipe");
+  if (!arguments.codec.empty()) {
+    Result<CodecSpec> codec = parse_codec(arguments.codec);
+    if (!codec.ok()) return std::move(codec).error().within("--codec");
+    recipe->codec = *codec;
+  }
+  const Result<RatioLimits> limits = limits_of(arguments);
+  if (!limits.ok()) return limits.error();
+  return PlanRequest{.elements = static_cast<std::size_t>(*elements),
+                     .replicas = arguments.replicas,
+                     .link = {.compute = *compute, .latency = *latency, .up = *up, .down = *down},
+                     .recipe = *recipe,
+                     .limits = *limits};
+}
+
+}  // namespace longhaul::apps

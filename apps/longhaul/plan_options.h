@@ -1,0 +1,43 @@
+// What `longhaul plan` is asked for, read from the command line.
+#pragma once
+
+#include <string>
+
+#include "longhaul/base/result.h"
+#include "longhaul/plan/conditions.h"
+#include "longhaul/plan/round_sizes.h"
+#include "longhaul/sync/recipe.h"
+
+namespace longhaul::apps {
+
+// As written on the command line.
+struct PlanArguments {
+  std::string params;
+  std::string step_time;
+  std::string bandwidth;
+  std::string down;
+  std::string latency;
+  std::size_t replicas = 4;
+  std::string recipe = "auto";
+  std::string codec;
+  std::string least_ratio = "0.001";
+  std::string most_ratio = "1";
+  bool map = false;
+  std::string out;
+  bool json = false;
+};
+
+struct PlanRequest {
+  std::size_t elements = 0;
+  std::size_t replicas = 0;
+  ReplicaConditions link;  // of every replica
+  Recipe recipe;
+  RatioLimits limits;
+
+  [[nodiscard]] RoundSizes sizes() const { return {recipe.codec, elements, replicas, limits}; }
+};
+
+// An error is one line that names the option.
+Result<PlanRequest> plan_request(const PlanArguments& arguments);
+
+}  // namespace longhaul::apps

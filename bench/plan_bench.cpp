@@ -1,0 +1,35 @@
+// How long a planner's decision takes: a hub makes one for every round.
+#include <benchmark/benchmark.h>
+
+#include "longhaul/plan/auto_planner.h"
+
+namespace longhaul {
+namespace {
+
+constexpr CodecSpec kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
+
+Conditions links(std::size_t replicas) {
+  const Bandwidth rate = Bandwidth::from_bits_per_second(5.4e6);
+  return Conditions(replicas, {.compute = Seconds(0.06),
+                               .latency = Seconds(0.06),
+                               .up = rate,
+                               .down = rate});
+}
+
+void decide(benchmark::State& state, PlannerKind kind) {
+  const auto n = static_cast<std::size_t>(state.range(0));
+  const auto planner = make_planner({.kind = kind}, RoundSizes(kTopBf16, 101'122, n));
+  const Conditions replicas = links(n);
+  for (auto _ : state) benchmark::DoNotOptimize(planner->first(replicas));
+}
+
+BENCHMARK_CAPTURE(decide, deco, PlannerKind::kDeco)->Arg(2)->Arg(4)->Arg(8);
+BENCHMARK_CAPTURE(decide, auto, PlannerKind::kAuto)->Arg(2)->Arg(4)->Arg(8);
+
+void tabulate(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(RoundSizes(kTopBf16, 124'000'000, 4));
+}
+BENCHMARK(tabulate)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace longhaul

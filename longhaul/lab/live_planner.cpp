@@ -1,0 +1,101 @@
+#include "longhaul/lab/live_planner.h"
+
+#include <cmath>
+
+#include "longhaul/codec/kernels.h"
+#include "longhaul/codec/payload.h"
+
+namespace longhaul::lab {
+namespace {
+
+constexpr double kProbeBytes = 1e5;
+
+TransferSample probe(const RateTrace& rate) {
+  return {.bytes = kProbeBytes, .duration = rate.finish(Seconds(0), kProbeBytes)};
+}
+
+double square_of(std::span<const float> values) { return kernels::dot(values, values); }
+
+double square_of(const Submission& submission, std::vector<float>& scratch) {
+  if (submission.payload.empty()) return 0;
+  std::ranges::fill(scratch, 0.0F);
+  // The network has parsed it before.
+  add(PayloadView::parse(submission.payload, scratch.size()).value(), 1.0F, scratch);
+  return square_of(scratch);
+}
+
+}  // namespace
+
+LivePlanner::LivePlanner(const Recipe& recipe, const Scenario& scenario,
+                         const std::vector<SimulatedPeer>& peers, std::size_t elements,
+                         std::uint64_t seed)
+    : scenario_(scenario),
+      planner_(make_planner({.kind = recipe.planner,
+                             .plan = recipe.plan,
+                             .may_look_ahead = scenario.train.optimizer != "adamw",
+                             .seed = seed},
+                            RoundSizes(recipe.codec, elements, peers.size()))),
+      links_(peers.size()) {
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    links_[i].up.add(probe(peers[i].link.up));
+    links_[i].down.add(probe(peers[i].link.down));
+  }
+  adopt(0, Seconds(0), planner_->first(conditions()));
+}
+
+void LivePlanner::adopt(std::size_t step, Seconds time, const Decision& decision) {
+  plan_ = decision.plan;
+  decisions_.push_back({.step = step,
+                        .time = time,
+                        .plan = decision.plan,
+                        .predicted_step_time = decision.step_time,
+                        .reason = decision.reason});
+}
+
+void LivePlanner::note(const Transfer& transfer) {
+  if (transfer.bytes > 0) seen_.push_back(transfer);
+}
+
+// A transfer is known once it has ended: the hub sees uploads end, and replicas report the rest with
+// their next upload.
+void LivePlanner::learn_until(Seconds time) {
+  std::erase_if(seen_, [&](const Transfer& transfer) {
+    if (transfer.end > time) return false;
+    Link& link = links_[transfer.replica];
+    (transfer.is_up ? link.up : link.down)
+        .add({.bytes = static_cast<double>(transfer.bytes),
+              .duration = transfer.end - transfer.first_byte});
+    return true;
+  });
+}
+
+Conditions LivePlanner::conditions() const {
+  Conditions all;
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    const ReplicaSettings& replica = scenario_.replicas[i];
+    all.push_back({.compute = replica.step_time,  // paced, so every step takes this long
+                   .latency = replica.link.latency,
+                   .up = *links_[i].up.low(),
+                   .down = *links_[i].down.low()});
+  }
+  return all;
+}
+
+std::optional<Plan> LivePlanner::round_closed(const ClosedRound& round) {
+  learn_until(round.time);
+  std::vector<float> scratch(round.mean.size());
+  std::vector<double> squares;
+  for (const Submission& submission : round.submissions)
+    squares.push_back(square_of(submission, scratch));
+  const double mean_square = square_of(round.mean);
+  const std::optional<Decision> decision =
+      planner_->round_closed({.replicas = conditions(),
+                              .agreement = agreement_of(squares, mean_square),
+                              .mean_norm = std::sqrt(mean_square),
+                              .current = plan_});
+  if (!decision) return std::nullopt;
+  adopt(static_cast<std::size_t>(round.id.step), round.time, *decision);
+  return plan_;
+}
+
+}  // namespace longhaul::lab

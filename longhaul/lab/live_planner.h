@@ -1,0 +1,54 @@
+// The hub's planner in the lab: it measures links from the transfers it sees, compares the messages
+// of each round, and moves the plan as the recipe's planner says.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "longhaul/exchange/simulated.h"
+#include "longhaul/lab/results.h"
+#include "longhaul/lab/scenario.h"
+#include "longhaul/link/rate_estimator.h"
+#include "longhaul/plan/planner.h"
+#include "longhaul/sync/recipe.h"
+
+namespace longhaul::lab {
+
+class LivePlanner {
+ public:
+  // `peers` are the links of the scenario, which are probed once, before the first step.
+  LivePlanner(const Recipe& recipe, const Scenario& scenario,
+              const std::vector<SimulatedPeer>& peers, std::size_t elements, std::uint64_t seed);
+
+  // The plan of the rounds to come; at first, the one to begin with.
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+
+  // Called by the network.
+  void note(const Transfer& transfer);
+  std::optional<Plan> round_closed(const ClosedRound& round);
+
+  // All decisions, the first one included.
+  [[nodiscard]] const std::vector<PlanPoint>& decisions() const { return decisions_; }
+
+ private:
+  struct Link {
+    RateEstimator up;
+    RateEstimator down;
+  };
+
+  void learn_until(Seconds time);
+  [[nodiscard]] Conditions conditions() const;
+  void adopt(std::size_t step, Seconds time, const Decision& decision);
+
+  const Scenario& scenario_;
+  std::unique_ptr<Planner> planner_;
+  std::vector<Link> links_;
+  std::deque<Transfer> seen_;  // those that may not have ended yet as far as the hub knows
+  Plan plan_;
+  std::vector<PlanPoint> decisions_;
+};
+
+}  // namespace longhaul::lab

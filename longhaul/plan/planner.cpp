@@ -1,0 +1,167 @@
+#include "longhaul/plan/planner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "longhaul/plan/auto_planner.h"
+
+namespace longhaul {
+namespace {
+
+Decision as_it_is(const Conditions& replicas, const RoundSizes& sizes, const Plan& plan,
+                  std::string reason) {
+  return {.plan = plan,
+          .step_time = step_time(replicas, sizes.at(plan.keep_ratio), plan.delay_steps),
+          .relative_steps = default_iterations(plan),
+          .reason = std::move(reason)};
+}
+
+class FixedPlanner final : public Planner {
+ public:
+  FixedPlanner(RoundSizes sizes, const Plan& plan) : sizes_(std::move(sizes)), plan_(plan) {}
+  Decision first(const Conditions& replicas) override {
+    return as_it_is(replicas, sizes_, plan_, "set by the recipe");
+  }
+  std::optional<Decision> round_closed(const RoundFacts& /*facts*/) override {
+    return std::nullopt;
+  }
+
+ private:
+  RoundSizes sizes_;
+  Plan plan_;
+};
+
+class DecoPlanner final : public Planner {
+ public:
+  DecoPlanner(RoundSizes sizes, Merge merge) : sizes_(std::move(sizes)), merge_(merge) {}
+
+  Decision first(const Conditions& replicas) override {
+    Decision decision = deco(replicas, sizes_);
+    decision.plan.merge = merge_;
+    decision.relative_steps = default_iterations(decision.plan);
+    return decision;
+  }
+
+  // The delay changes when DeCo's does; the ratio when it has moved by a tenth.
+  std::optional<Decision> round_closed(const RoundFacts& facts) override {
+    Decision decision = first(facts.replicas);
+    const double moved = std::abs(decision.plan.keep_ratio / facts.current.keep_ratio - 1);
+    if (decision.plan.delay_steps == facts.current.delay_steps && moved < 0.1) return std::nullopt;
+    return decision;
+  }
+
+ private:
+  RoundSizes sizes_;
+  Merge merge_;
+};
+
+// Auto's first choice, kept.
+class FrozenPlanner final : public Planner {
+ public:
+  explicit FrozenPlanner(AutoPlanner chooser) : chooser_(std::move(chooser)) {}
+  Decision first(const Conditions& replicas) override { return chooser_.first(replicas); }
+  std::optional<Decision> round_closed(const RoundFacts& /*facts*/) override {
+    return std::nullopt;
+  }
+
+ private:
+  AutoPlanner chooser_;
+};
+
+class RandomPlanner final : public Planner {
+ public:
+  RandomPlanner(AutoPlanner chooser, std::uint64_t seed)
+      : chooser_(std::move(chooser)), random_(seed) {}
+
+  Decision first(const Conditions& replicas) override { return by_lot(chooser_.first(replicas)); }
+  std::optional<Decision> round_closed(const RoundFacts& facts) override {
+    if (++rounds_ % kRoundsBetween != 0) return std::nullopt;
+    return by_lot(chooser_.best(facts.replicas));
+  }
+
+ private:
+  static constexpr std::size_t kRoundsBetween = 20;
+
+  Decision by_lot(Decision decision) {
+    const auto most = static_cast<std::uint64_t>(2 * decision.plan.delay_steps + 1);
+    decision.plan.delay_steps = static_cast<int>(random_() % most);
+    decision.reason = "the bytes of auto, and a delay drawn by lot";
+    return decision;
+  }
+
+  AutoPlanner chooser_;
+  std::mt19937_64 random_;
+  std::size_t rounds_ = 0;
+};
+
+class AccordionPlanner final : public Planner {
+ public:
+  AccordionPlanner(RoundSizes sizes, const Plan& plan) : sizes_(std::move(sizes)), plan_(plan) {}
+
+  Decision first(const Conditions& replicas) override { return with(replicas, kMuch, 1); }
+
+  std::optional<Decision> round_closed(const RoundFacts& facts) override {
+    sum_ += facts.mean_norm;
+    if (++rounds_ % kStretch != 0) return std::nullopt;
+    const double norm = std::exchange(sum_, 0.0);
+    const double before = std::exchange(previous_, norm);
+    const double change = before > 0 ? std::abs(before - norm) / before : 1;
+    const double wanted = change >= kCritical ? kMuch : kLittle;
+    if (wanted == facts.current.keep_ratio) return std::nullopt;
+    return with(facts.replicas, wanted, change);
+  }
+
+ private:
+  static constexpr std::size_t kStretch = 20;  // rounds that stand for an epoch
+  static constexpr double kCritical = 0.5;
+  static constexpr double kMuch = 0.99;
+  static constexpr double kLittle = 0.1;
+
+  [[nodiscard]] Decision with(const Conditions& replicas, double keep_ratio, double change) const {
+    Plan plan = plan_;
+    plan.keep_ratio = keep_ratio;
+    return as_it_is(
+        replicas, sizes_, plan,
+        "the gradient's norm changed by " + std::to_string(std::lround(100 * change)) + " %");
+  }
+
+  RoundSizes sizes_;
+  Plan plan_;
+  double sum_ = 0;
+  double previous_ = 0;
+  std::size_t rounds_ = 0;
+};
+
+}  // namespace
+
+double agreement_of(std::span<const double> squares, double mean_square) {
+  const auto n = static_cast<double>(squares.size());
+  double sum = 0;
+  for (const double square : squares) sum += square;
+  if (n < 2 || sum <= 0) return 1;
+  // n²‖mean‖² = Σ‖m_i‖² + Σ_{i≠j} m_i·m_j, and the last sum is (n-1)·Σ‖m_i‖² if all are equal.
+  return std::clamp((n * n * mean_square - sum) / ((n - 1) * sum), -1.0, 1.0);
+}
+
+std::unique_ptr<Planner> make_planner(const PlannerSetup& setup, RoundSizes sizes) {
+  const AutoLimits limits{.may_look_ahead = setup.may_look_ahead};
+  switch (setup.kind) {
+    case PlannerKind::kNone:
+      break;
+    case PlannerKind::kDeco:
+      return std::make_unique<DecoPlanner>(std::move(sizes), setup.plan.merge);
+    case PlannerKind::kAuto:
+      return std::make_unique<AutoPlanner>(std::move(sizes), limits);
+    case PlannerKind::kFrozen:
+      return std::make_unique<FrozenPlanner>(AutoPlanner(std::move(sizes), limits));
+    case PlannerKind::kRandom:
+      return std::make_unique<RandomPlanner>(AutoPlanner(std::move(sizes), limits), setup.seed);
+    case PlannerKind::kAccordion:
+      return std::make_unique<AccordionPlanner>(std::move(sizes), setup.plan);
+  }
+  return std::make_unique<FixedPlanner>(std::move(sizes), setup.plan);
+}
+
+}  // namespace longhaul

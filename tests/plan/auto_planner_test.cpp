@@ -1,0 +1,165 @@
+#include "longhaul/plan/auto_planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/plan/random_conditions.h"
+
+namespace longhaul {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr CodecSpec kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
+constexpr std::size_t kElements = 1'000'000;
+constexpr std::size_t kReplicas = 4;
+
+RoundSizes sizes_of_four() { return {kTopBf16, kElements, kReplicas}; }
+
+Conditions equal_links(double alpha, double beta) {
+  const Bandwidth rate{.bytes_per_second = alpha * 4.0 * kElements / 0.1};
+  return Conditions(
+      kReplicas,
+      {.compute = Seconds(0.1), .latency = Seconds(0.1 * beta / 2), .up = rate, .down = rate});
+}
+
+// Independent: every ratio of the whole table and every delay, each term as it is written down.
+double brute_force_cost(const Conditions& replicas, const RoundSizes& sizes, Merge merge) {
+  double best = 1e300;
+  for (const RoundSize& size : sizes.table()) {
+    for (int delay = 0; delay <= kMostAutoDelay; ++delay) {
+      double time = 0;
+      for (const ReplicaConditions& r : replicas) {
+        const double up = size.up / r.up.bytes_per_second;
+        const double down = size.down / r.down.bytes_per_second;
+        const double loop = r.compute.count() + 2 * r.latency.count() + up + down;
+        time = std::max({time, r.compute.count(), up, down, loop / (delay + 1)});
+      }
+      best = std::min(best, time * calibrated_model(merge).steps(size.keep_ratio, delay));
+    }
+  }
+  return best;
+}
+
+TEST(AutoPlanner, FindsWhatBruteForceFindsOnAThousandNetworks) {
+  const RoundSizes sizes = sizes_of_four();
+  const AutoPlanner planner(sizes, {});
+  std::mt19937_64 random(23);
+  for (int trial = 0; trial < 1000; ++trial) {
+    const Conditions replicas = testing::random_conditions(random, kReplicas, 4.0 * kElements);
+    const Decision decision = planner.best(replicas);
+    const double cost = decision.step_time.count() * decision.relative_steps;
+    const double brute = brute_force_cost(replicas, sizes, decision.plan.merge);
+    ASSERT_GE(cost, brute * (1 - 1e-9)) << "trial " << trial;
+    ASSERT_LE(cost, brute * 1.02) << "trial " << trial << ": the ratios it tries are 11 % apart";
+    ASSERT_NEAR(
+        step_time(replicas, sizes.at(decision.plan.keep_ratio), decision.plan.delay_steps).count(),
+        decision.step_time.count(), 1e-12);
+  }
+}
+
+TEST(AutoPlanner, KeepsEveryoneComputingOnASlowLink) {
+  const Decision decision = AutoPlanner(sizes_of_four(), {}).best(equal_links(0.1, 2));
+  EXPECT_GT(0.1 / decision.step_time.count(), 0.9);
+  EXPECT_THAT(decision.reason, HasSubstr("the least predicted time to the target"));
+}
+
+RoundFacts facts(double alpha, double agreement, const Plan& current) {
+  return {.replicas = equal_links(alpha, 2), .agreement = agreement, .current = current};
+}
+
+TEST(AutoPlanner, StaysPutWhileTheLinkOnlyJitters) {
+  AutoPlanner planner(sizes_of_four(), {});
+  Plan plan = planner.first(equal_links(0.1, 2)).plan;
+  std::mt19937_64 random(3);
+  int changes = 0;
+  for (int round = 0; round < 300; ++round) {
+    const double alpha = 0.1 * testing::uniform_in(random, 0.9, 1.1);
+    const std::optional<Decision> decision = planner.round_closed(facts(alpha, 0.5, plan));
+    if (!decision) continue;
+    ++changes;
+    plan = decision->plan;
+  }
+  EXPECT_LE(changes, 6);
+}
+
+TEST(AutoPlanner, FollowsALinkThatBreaksDownAtOnce) {
+  AutoPlanner planner(sizes_of_four(), {});
+  const Plan plan = planner.first(equal_links(0.1, 2)).plan;
+  const std::optional<Decision> decision = planner.round_closed(facts(0.02, 0.5, plan));
+  ASSERT_TRUE(decision);
+  EXPECT_LT(decision->plan.keep_ratio, plan.keep_ratio);
+}
+
+TEST(AutoPlanner, LooksAheadWhereReplicasDisagree) {
+  AutoPlanner planner(sizes_of_four(), {});
+  Plan plan = planner.first(equal_links(0.1, 2)).plan;
+  EXPECT_EQ(plan.merge, Merge::kLate);
+  for (int round = 0; round < 60; ++round) {
+    if (const auto decision = planner.round_closed(facts(0.1, -0.05, plan))) plan = decision->plan;
+  }
+  EXPECT_EQ(plan.merge, Merge::kAhead);
+  for (int round = 0; round < 100; ++round) {
+    if (const auto decision = planner.round_closed(facts(0.1, 0.6, plan))) plan = decision->plan;
+  }
+  EXPECT_EQ(plan.merge, Merge::kLate);
+}
+
+TEST(AutoPlanner, NeverLooksAheadWithAnOptimizerItCannotForesee) {
+  AutoPlanner planner(sizes_of_four(), {.may_look_ahead = false});
+  Plan plan = planner.first(equal_links(0.1, 2)).plan;
+  for (int round = 0; round < 60; ++round) {
+    if (const auto decision = planner.round_closed(facts(0.1, -0.05, plan))) plan = decision->plan;
+  }
+  EXPECT_EQ(plan.merge, Merge::kLate);
+}
+
+TEST(Agreement, IsOneForEqualMessagesAndZeroForIndependentOnes) {
+  EXPECT_NEAR(agreement_of(std::vector<double>{2, 2, 2, 2}, 2), 1, 1e-12);
+  EXPECT_NEAR(agreement_of(std::vector<double>{2, 2, 2, 2}, 0.5), 0, 1e-12);
+  EXPECT_LT(agreement_of(std::vector<double>{1, 1}, 0), 0);
+  EXPECT_EQ(agreement_of(std::vector<double>{3}, 3), 1);
+  EXPECT_EQ(agreement_of(std::vector<double>{0, 0}, 0), 1);
+}
+
+TEST(Planner, EveryKindKeepsWhatItPromises) {
+  const Conditions links = equal_links(0.1, 2);
+  const Plan plan{.keep_ratio = 0.07, .delay_steps = 3, .merge = Merge::kLate};
+  const auto make = [&](PlannerKind kind) {
+    return make_planner({.kind = kind, .plan = plan}, sizes_of_four());
+  };
+  EXPECT_EQ(make(PlannerKind::kNone)->first(links).plan, plan);
+  const Decision deco_late = make(PlannerKind::kDeco)->first(links);
+  EXPECT_EQ(deco_late.plan.merge, Merge::kLate);
+  EXPECT_EQ(deco_late.plan.keep_ratio, deco(links, sizes_of_four()).plan.keep_ratio);
+  const auto frozen = make(PlannerKind::kFrozen);
+  const Plan first = frozen->first(links).plan;
+  EXPECT_EQ(first, AutoPlanner(sizes_of_four(), {}).best(links).plan);
+  EXPECT_FALSE(frozen->round_closed(facts(0.001, 0.5, first)));
+  const auto random = make(PlannerKind::kRandom);
+  EXPECT_EQ(random->first(links).plan.keep_ratio, first.keep_ratio);
+}
+
+TEST(Planner, AccordionSendsMuchWhileTheNormChangesFast) {
+  const auto accordion = make_planner({.kind = PlannerKind::kAccordion}, sizes_of_four());
+  Plan plan = accordion->first(equal_links(1, 1)).plan;
+  EXPECT_EQ(plan.keep_ratio, 0.99);
+  const auto run = [&](double norm) {
+    for (int round = 0; round < 20; ++round) {
+      RoundFacts now = facts(1, 1, plan);
+      now.mean_norm = norm;
+      if (const auto decision = accordion->round_closed(now)) plan = decision->plan;
+    }
+  };
+  run(1);
+  EXPECT_EQ(plan.keep_ratio, 0.99);
+  run(0.9);
+  EXPECT_EQ(plan.keep_ratio, 0.1);
+  run(0.3);
+  EXPECT_EQ(plan.keep_ratio, 0.99);
+}
+
+}  // namespace
+}  // namespace longhaul
