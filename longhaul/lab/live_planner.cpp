@@ -56,8 +56,8 @@ void LivePlanner::note(const Transfer& transfer) {
   if (transfer.bytes > 0) seen_.push_back(transfer);
 }
 
-// A transfer is known once it has ended: the hub sees uploads end, and replicas report the rest with
-// their next upload.
+// A transfer is known once it has ended: the hub sees uploads end, and replicas report the rest
+// with their next upload.
 void LivePlanner::learn_until(Seconds time) {
   std::erase_if(seen_, [&](const Transfer& transfer) {
     if (transfer.end > time) return false;

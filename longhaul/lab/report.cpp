@@ -116,6 +116,7 @@ std::string report_html(const Scenario& scenario, const std::vector<RunResult>& 
                  {"facts", facts_html(scenario, runs.empty() ? 0 : runs.front().parameters)},
                  {"note", html_escaped(note_of(scenario, runs, summaries))},
                  {"table", table_html(scenario.target, summaries, runs)},
+                 {"plans", plans_html(summaries, runs)},
                  {"version", html_escaped(version)},
                  {"style", std::string(embedded::report_css())},
                  {"data", page_data(scenario, summaries, runs)},

@@ -1,4 +1,4 @@
-// The parts of the report that are drawn without a script: facts of the scenario and the table.
+// The parts of the report that are drawn without a script: facts of the scenario and tables.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,10 @@ std::string facts_html(const Scenario& scenario, std::size_t parameters);
 
 std::string table_html(const TargetSettings& target, const std::vector<Summary>& summaries,
                        const std::vector<RunResult>& runs);
+
+// A section with the decisions of planners, of the first run of each summary; empty if there are
+// none.
+std::string plans_html(const std::vector<Summary>& summaries, const std::vector<RunResult>& runs);
 
 std::string display_name(const Summary& summary);  // recipe and the settings of a search
 std::string short_number(double value);            // four significant digits

@@ -82,6 +82,19 @@ TEST(Report, NamesNoAddressThatABrowserWouldFetch) {
   EXPECT_THAT(page, HasSubstr("Chart.js v"));
 }
 
+TEST(Report, TellsWhatAPlannerDecidedAndWhy) {
+  RunResult run = sample_run({.recipe = "auto"});
+  EXPECT_THAT(report_html(sample_scenario(), {run}, "1.0"), Not(HasSubstr("Decisions")));
+  run.plans.push_back({.step = 7,
+                       .time = Seconds(1.5),
+                       .plan = {.keep_ratio = 0.03, .delay_steps = 4, .merge = Merge::kLate},
+                       .predicted_step_time = Seconds(0.06),
+                       .reason = "the <least> time"});
+  const std::string page = report_html(sample_scenario(), {run}, "1.0");
+  EXPECT_THAT(page, HasSubstr("<td>7</td><td>1.5s</td><td>0.03</td><td>4</td><td>late</td>"
+                              "<td>60ms</td><td class=\"reason\">the &lt;least&gt; time</td>"));
+}
+
 TEST(Report, OfNoRunsSaysSo) {
   EXPECT_THAT(report_html(sample_scenario(), {}, "1.0"), HasSubstr("No run has finished"));
 }

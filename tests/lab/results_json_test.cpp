@@ -17,13 +17,28 @@ TEST(ResultsJson, HasTheKeysThatTheCommandLinePromises) {
                                  Curves::kLeftOut);
   EXPECT_EQ(json.at("scenario"), "sample");
   const auto& run = json.at("runs").at(0);
-  for (const char* key : {"recipe",          "seed",        "replicas",
-                          "parameters",      "steps",       "time_to_target_s",
-                          "steps_to_target", "final_loss",  "final_accuracy",
-                          "virtual_s",       "efficiency",  "bytes_up",
-                          "bytes_down",      "digest",      "lr",
-                          "status",          "step_time_s", "keep_ratio",
-                          "delay_steps",     "codec"})
+  for (const char* key : {"recipe",
+                          "seed",
+                          "replicas",
+                          "parameters",
+                          "steps",
+                          "time_to_target_s",
+                          "steps_to_target",
+                          "final_loss",
+                          "final_accuracy",
+                          "virtual_s",
+                          "efficiency",
+                          "bytes_up",
+                          "bytes_down",
+                          "digest",
+                          "lr",
+                          "status",
+                          "step_time_s",
+                          "keep_ratio",
+                          "delay_steps",
+                          "merge",
+                          "codec",
+                          "plans"})
     EXPECT_TRUE(run.contains(key)) << key;
   EXPECT_EQ(run.at("seed"), 7);
   EXPECT_EQ(run.at("virtual_s"), 200.0);
