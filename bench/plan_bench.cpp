@@ -10,10 +10,8 @@ constexpr CodecSpec kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kB
 
 Conditions links(std::size_t replicas) {
   const Bandwidth rate = Bandwidth::from_bits_per_second(5.4e6);
-  return Conditions(replicas, {.compute = Seconds(0.06),
-                               .latency = Seconds(0.06),
-                               .up = rate,
-                               .down = rate});
+  return Conditions(replicas,
+                    {.compute = Seconds(0.06), .latency = Seconds(0.06), .up = rate, .down = rate});
 }
 
 void decide(benchmark::State& state, PlannerKind kind) {
@@ -24,7 +22,7 @@ void decide(benchmark::State& state, PlannerKind kind) {
 }
 
 BENCHMARK_CAPTURE(decide, deco, PlannerKind::kDeco)->Arg(2)->Arg(4)->Arg(8);
-BENCHMARK_CAPTURE(decide, auto, PlannerKind::kAuto)->Arg(2)->Arg(4)->Arg(8);
+BENCHMARK_CAPTURE(decide, auto, PlannerKind::kAuto) -> Arg(2) -> Arg(4) -> Arg(8);
 
 void tabulate(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(RoundSizes(kTopBf16, 124'000'000, 4));

@@ -4,41 +4,21 @@
 usage: lab_test.py DIRECTORY_OF_LONGHAUL [CLASS_OF_TESTS…]
 """
 import json
-import pathlib
 import signal
 import subprocess
-import sys
-import tempfile
 import unittest
 
-LONGHAUL = pathlib.Path(sys.argv.pop(1)).resolve() / "longhaul"
-DEADLINE_S = 90
+from command import DEADLINE_S, LONGHAUL, CommandTest
+
 RUN_KEYS = {"recipe", "seed", "replicas", "parameters", "steps", "time_to_target_s", "steps_to_target", "final_loss",
             "final_accuracy", "virtual_s", "efficiency", "bytes_up", "bytes_down", "digest"}
 
 
-class LabCommand(unittest.TestCase):
-    def setUp(self):
-        directory = tempfile.TemporaryDirectory(prefix="longhaul_lab_")
-        self.addCleanup(directory.cleanup)
-        self.directory = pathlib.Path(directory.name)
-
-    def longhaul(self, *arguments):
-        return subprocess.run([LONGHAUL, *map(str, arguments)], capture_output=True, text=True, timeout=DEADLINE_S,
-                              cwd=self.directory)
-
+class LabCommand(CommandTest):
     def scenario(self, text):
         path = self.directory / "mine.toml"
         path.write_text(text)
         return path
-
-    def assert_refused(self, done, *expected, code=2):
-        self.assertEqual(done.returncode, code, done.stderr)
-        self.assertEqual(done.stdout, "")
-        lines = done.stderr.strip().splitlines()
-        self.assertEqual(len(lines), 1, f"one clear line, got: {done.stderr}")
-        for text in expected:
-            self.assertIn(text, lines[0])
 
 
 class SameBits(LabCommand):

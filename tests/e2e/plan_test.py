@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""`longhaul plan` as a user meets it.
+
+usage: plan_test.py DIRECTORY_OF_LONGHAUL
+"""
+import json
+import unittest
+import xml.dom.minidom
+
+from command import CommandTest
+
+GPT2_OVER_A_WAN = ("plan", "--params", "124M", "--step-time", "250ms", "--bandwidth", "500mbit", "--latency", "30ms")
+KEYS = {"keep_ratio", "delay_steps", "period_steps", "step_time_s", "efficiency", "reason"}
+
+
+class PlanCommand(CommandTest):
+    def planned(self, *arguments):
+        done = self.longhaul(*arguments, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_says_what_and_why(self):
+        done = self.longhaul(*GPT2_OVER_A_WAN)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for text in ("keep ratio", "delay", "step time", "because", "d-sgd"):
+            self.assertIn(text, done.stdout)
+
+    def test_json_has_the_promised_keys(self):
+        plan = self.planned(*GPT2_OVER_A_WAN)
+        self.assertLessEqual(KEYS, plan.keys())
+        self.assertGreater(plan["efficiency"], 0.95)
+        self.assertAlmostEqual(plan["efficiency"], 0.25 / plan["step_time_s"], places=6)
+
+    def test_every_recipe_has_a_plan(self):
+        for recipe in ("auto", "deco", "deco-late", "deco-ahead", "d-sgd", "static", "cocktail", "accordion", "frozen"):
+            self.assertEqual(self.planned(*GPT2_OVER_A_WAN, "--recipe", recipe)["recipe"], recipe)
+
+    def test_d_sgd_waits_for_the_network(self):
+        # 496 MB up and as much down over 62.5 MB/s, two latencies, one step.
+        plan = self.planned(*GPT2_OVER_A_WAN, "--recipe", "d-sgd")
+        self.assertAlmostEqual(plan["step_time_s"], 2 * 496e6 / 62.5e6 + 0.06 + 0.25, places=3)
+
+    def test_a_slower_link_keeps_less(self):
+        slow = self.planned(*GPT2_OVER_A_WAN, "--down", "100mbit")
+        self.assertLess(slow["keep_ratio"], self.planned(*GPT2_OVER_A_WAN)["keep_ratio"])
+
+    def test_draws_a_map(self):
+        done = self.longhaul(*GPT2_OVER_A_WAN, "--map")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("auto: % of the time spent computing", done.stdout)
+        done = self.longhaul(*GPT2_OVER_A_WAN, "--map", "--out", "map.svg")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        drawn = xml.dom.minidom.parse(str(self.directory / "map.svg"))
+        self.assertGreater(len(drawn.getElementsByTagName("rect")), 100)
+
+    def test_nonsense_is_refused(self):
+        def with_(option, value):
+            words = list(GPT2_OVER_A_WAN)
+            words[words.index(option) + 1] = value
+            return words
+
+        for words, *expected in (
+                (with_("--bandwidth", "0mbit"), "--bandwidth", "more than 0"),
+                (with_("--latency", "-30ms"), "--latency"),
+                (with_("--step-time", "0s"), "--step-time", "more than 0"),
+                (with_("--params", "0"), "--params", "at least 1"),
+                (with_("--params", "many"), "--params"),
+                (with_("--bandwidth", "500"), "--bandwidth", "unit"),
+                (GPT2_OVER_A_WAN + ("--min-ratio", "0.5", "--max-ratio", "0.1"), "--max-ratio", "--min-ratio"),
+                (GPT2_OVER_A_WAN + ("--min-ratio", "0"), "--min-ratio", "more than 0"),
+                (GPT2_OVER_A_WAN + ("--replicas", "0"), "--replicas"),
+                (GPT2_OVER_A_WAN + ("--recipe", "fast"), "--recipe", "auto"),
+                (GPT2_OVER_A_WAN + ("--out", "map.svg"), "--out", "--map"),
+                (GPT2_OVER_A_WAN[:-2], "--latency"),
+        ):
+            with self.subTest(words=words):
+                self.assert_refused(self.longhaul(*words), *expected)
+
+
+if __name__ == "__main__":
+    unittest.main()
