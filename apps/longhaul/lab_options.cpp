@@ -54,6 +54,9 @@ CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments) {
   lab->add_option("--out", arguments.out,
                   "Directory for results.json, report.html and events.jsonl (default: "
                   "./longhaul-results/SCENARIO)");
+  lab->add_option("--replay", arguments.replay,
+                  "Do not train: recompute the times of the runs in this directory of results for "
+                  "the scenario's links (fixed plans only)");
   lab->add_flag("--json", arguments.json, "One JSON object on standard output");
   return lab;
 }

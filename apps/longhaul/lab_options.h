@@ -21,6 +21,7 @@ struct LabArguments {
   std::vector<std::string> grid;
   std::size_t threads = 0;  // 0: all cores
   std::string out;          // empty: ./longhaul-results/SCENARIO
+  std::string replay;       // a directory of results; empty: train
   bool json = false;
 };
 

@@ -13,6 +13,7 @@
 #include "apps/longhaul_torch/lab_files.h"
 #include "longhaul/base/workers.h"
 #include "longhaul/lab/progress.h"
+#include "longhaul/lab/replay.h"
 #include "longhaul/lab/summary.h"
 #include "trainer/workload.h"
 
@@ -123,6 +124,25 @@ void print_results(const LabArguments& arguments, const lab::Scenario& scenario,
   std::cout << "report: " << files.report().string() << '\n';
 }
 
+// Runs that cannot be replayed are left out and named.
+Status replay_runs(const std::string& directory, const lab::Scenario& scenario, LabFiles& files) {
+  Result<std::vector<RunResult>> runs = read_runs(directory);
+  if (!runs.ok()) return runs.error();
+  std::size_t replayed = 0;
+  for (RunResult& run : *runs) {
+    Result<RunResult> again = lab::replay(scenario, std::move(run));
+    if (!again.ok()) {
+      std::cerr << "longhaul lab: left out: " << again.error().message << '\n';
+      continue;
+    }
+    ++replayed;
+    if (Status status = files.add(*again); !status.ok()) return status;
+  }
+  if (replayed == 0)
+    return Error{ErrorCode::kNotFound, "--replay " + directory + ": no run to replay"};
+  return Done{};
+}
+
 }  // namespace
 
 int run_lab(const LabArguments& arguments) {
@@ -136,8 +156,12 @@ int run_lab(const LabArguments& arguments) {
   if (!files.ok()) return complain(files.error().message, kExitFailed);
   notice_interrupts();
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  Study study(*points, arguments.threads > 0 ? arguments.threads : cores, *files);
-  const Status outcome = study.run();
+  Status outcome = Done{};
+  if (arguments.replay.empty()) {
+    outcome = Study(*points, arguments.threads > 0 ? arguments.threads : cores, *files).run();
+  } else {
+    outcome = replay_runs(arguments.replay, scenario, *files);
+  }
   const Result<std::vector<RunResult>> runs = files->finish(scenario);
   if (!outcome.ok()) {
     const bool is_wrong_use = outcome.error().code == ErrorCode::kInvalidArgument;

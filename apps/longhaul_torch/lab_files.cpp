@@ -58,15 +58,23 @@ Status LabFiles::add(const lab::RunResult& run) {
 }
 
 Result<std::vector<lab::RunResult>> LabFiles::finish(const lab::Scenario& scenario) {
-  std::ifstream events(directory_ / kEvents, std::ios::binary);
-  Result<std::vector<lab::RunResult>> runs = lab::read_run_events(events);
-  if (!runs.ok()) return std::move(runs).error().within((directory_ / kEvents).string());
+  Result<std::vector<lab::RunResult>> runs = read_runs(directory_);
+  if (!runs.ok()) return runs;
   group_by_recipe(*runs);
   const std::string json = dumped(results_json(scenario, *runs, lab::Curves::kIncluded), 1);
   if (Status status = write_file(directory_ / "results.json", json + '\n'); !status.ok())
     return status.error();
   const std::string page = report_html(scenario, *runs, LONGHAUL_VERSION);
   if (Status status = write_file(report(), page); !status.ok()) return status.error();
+  return runs;
+}
+
+Result<std::vector<lab::RunResult>> read_runs(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory / kEvents;
+  std::ifstream events(path, std::ios::binary);
+  if (!events) return Error{ErrorCode::kNotFound, path.string() + ": cannot read this file"};
+  Result<std::vector<lab::RunResult>> runs = lab::read_run_events(events);
+  if (!runs.ok()) return std::move(runs).error().within(path.string());
   return runs;
 }
 

@@ -32,6 +32,9 @@ class LabFiles {
   std::ofstream events_;
 };
 
+// The runs of a directory that an earlier lab has left.
+Result<std::vector<lab::RunResult>> read_runs(const std::filesystem::path& directory);
+
 // What --json prints: results.json without the curves.
 std::string lab_json(const lab::Scenario& scenario, const std::vector<lab::RunResult>& runs);
 

@@ -36,6 +36,12 @@ struct Span {
   std::size_t step = 0;
 };
 
+// Bytes of the round of one step, by replica.
+struct StepWire {
+  std::vector<double> up;
+  std::vector<double> down;
+};
+
 // A planner's decision: announced with the mean of the round of `step` (the first: before step 0).
 struct PlanPoint {
   std::size_t step = 0;
@@ -74,6 +80,7 @@ struct RunResult {
   std::vector<PlanPoint> plans;  // what a planner decided; empty for fixed plans
   std::vector<EvalPoint> evaluations;
   std::vector<StepPoint> losses;
+  std::vector<StepWire> wire;  // by step
   std::vector<Span> timeline;  // of the first steps only
 };
 

@@ -156,6 +156,8 @@ bool take_event(const Json& event, RunResult& run) {
     run.losses.push_back({.step = event.at("step"),
                           .time = Seconds(number(event, "time_s")),
                           .loss = number(event, "loss")});
+    if (event.contains("bytes_up"))
+      run.wire.push_back({.up = event.at("bytes_up"), .down = event.at("bytes_down")});
   } else if (name == "evaluation") {
     run.evaluations.push_back({.step = event.at("step"),
                                .time = Seconds(number(event, "time_s")),
@@ -168,6 +170,7 @@ bool take_event(const Json& event, RunResult& run) {
   } else if (name == "run_finished") {
     RunResult finished = run_from_json(event);
     finished.losses = std::move(run.losses);
+    finished.wire = std::move(run.wire);
     finished.plans = std::move(run.plans);
     finished.evaluations = std::move(run.evaluations);
     finished.timeline = std::move(run.timeline);
@@ -204,7 +207,14 @@ void write_run_events(EventLog& log, const RunResult& run) {
   log.write("run_started",
             {{"recipe", run.recipe}, {"settings", run.settings}, {"seed", run.seed}});
   for (const PlanPoint& point : run.plans) log.write("plan", plan_json(point));
-  for (const StepPoint& point : run.losses) log.write("step", step_json(point));
+  for (std::size_t i = 0; i < run.losses.size(); ++i) {
+    Json step = step_json(run.losses[i]);
+    if (i < run.wire.size()) {
+      step["bytes_up"] = run.wire[i].up;
+      step["bytes_down"] = run.wire[i].down;
+    }
+    log.write("step", step);
+  }
   for (const EvalPoint& point : run.evaluations) log.write("evaluation", evaluation_json(point));
   for (const Span& span : run.timeline) log.write("activity", span_json(span));
   log.write("run_finished", run_json(run));

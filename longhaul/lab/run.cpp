@@ -1,7 +1,6 @@
 #include "longhaul/lab/run.h"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "longhaul/lab/links.h"
 #include "longhaul/lab/live_planner.h"
 #include "longhaul/lab/target.h"
+#include "longhaul/lab/timing.h"
 #include "longhaul/sync/engine.h"
 
 namespace longhaul::lab {
@@ -117,6 +117,8 @@ class Run {
       replica.engine->submit(replica.learner->gradient());
     });
     for (std::size_t i = 0; i < replicas_.size(); ++i) note_compute(step, i);
+    result_.wire.push_back({.up = std::vector<double>(replicas_.size()),
+                            .down = std::vector<double>(replicas_.size())});
     Status settled = network_->settle();
     if (!settled.ok()) return settled;
     std::vector<Status> merged(replicas_.size(), Done{});
@@ -167,7 +169,6 @@ class Run {
 
   Result<RunResult> finish() {
     result_.virtual_time = latest();
-    result_.step_time = step_time_slope();
     for (Replica& replica : replicas_) {
       const Status drained = replica.engine->drain();
       if (!drained.ok()) return drained.error();
@@ -206,27 +207,7 @@ class Run {
     result_.merge = name_of(plan.merge);
     result_.codec = recipe_.codec.name();
     if (planner_) result_.plans = planner_->decisions();
-    Seconds slowest{};
-    for (const Replica& replica : replicas_) slowest = std::max(slowest, replica.step_time);
-    result_.efficiency = static_cast<double>(result_.steps) * (slowest / result_.virtual_time);
-    if (const auto reached = target_reached(scenario_.target, result_.evaluations)) {
-      result_.time_to_target = reached->time;
-      result_.steps_to_target = static_cast<std::size_t>(std::ceil(reached->step));
-    }
-  }
-
-  // Over whole multiples of delay + 1 steps, from a third of the run on, when the pipeline has
-  // filled.
-  [[nodiscard]] Seconds step_time_slope() const {
-    const std::size_t steps = result_.losses.size();
-    const std::size_t cycle = static_cast<std::size_t>(recipe_.plan.delay_steps) + 1;
-    const std::size_t cycles = (steps - steps / 3) / cycle;
-    if (cycles == 0 || cycles * cycle >= steps) {
-      return steps == 0 ? Seconds(0) : result_.losses.back().time / static_cast<double>(steps);
-    }
-    const StepPoint& last = result_.losses.back();
-    const StepPoint& first = result_.losses[steps - 1 - cycles * cycle];
-    return (last.time - first.time) / static_cast<double>(cycles * cycle);
+    fill_in_times(scenario_, result_);
   }
 
   void add_span(const Span& span) {
@@ -249,6 +230,9 @@ class Run {
   }
   void note(const Transfer& transfer) {
     if (planner_) planner_->note(transfer);
+    StepWire& wire = result_.wire.at(static_cast<std::size_t>(transfer.round.step));
+    (transfer.is_up ? wire.up : wire.down).at(transfer.replica) =
+        static_cast<double>(transfer.bytes);
     add_span({.replica = transfer.replica,
               .activity = transfer.is_up ? Activity::kSend : Activity::kReceive,
               .begin = transfer.begin,

@@ -1,0 +1,12 @@
+// What follows from the times of a run's steps and evaluations.
+#pragma once
+
+#include "longhaul/lab/results.h"
+#include "longhaul/lab/scenario.h"
+
+namespace longhaul::lab {
+
+// Sets step_time, efficiency, time_to_target and steps_to_target.
+void fill_in_times(const Scenario& scenario, RunResult& run);
+
+}  // namespace longhaul::lab
