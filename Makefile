@@ -9,8 +9,8 @@ BIN := build/release/bin
 .DEFAULT_GOAL := build
 .PHONY: build demo test test-slow test-web lint bench fuzz fuzz-coverage asan tsan core clean deps help
 
-# configure(preset): Ninja runs CMake again by itself when a CMake file changes.
-configure = @test -f build/$(1)/build.ninja || cmake --preset $(1)
+# configure(preset): Ninja runs CMake again by itself when a CMake file changes, but does not know of the presets.
+configure = @test build/$(1)/build.ninja -nt CMakePresets.json || cmake --preset $(1)
 
 build: deps ## build everything into build/release (default)
 	$(call configure,release)
@@ -51,7 +51,7 @@ asan tsan: deps ## unit and multi tests under address+undefined or thread saniti
 	ctest --preset $@
 
 core: deps ## the libraries below longhaul/ only, without torch, into build/core
-	@test -f build/core/build.ninja || cmake --preset release -B build/core -DLONGHAUL_TORCH=OFF
+	@test build/core/build.ninja -nt CMakePresets.json || cmake --preset release -B build/core -DLONGHAUL_TORCH=OFF
 	@cmake --build build/core --target longhaul_core
 
 clean: ## remove build/

@@ -27,7 +27,7 @@ tools/check_layers.py --self-test
 tools/check_layers.py
 
 echo "lint: clang-tidy"
-[[ -f build/tidy/build.ninja ]] || cmake --preset tidy > /dev/null
+[[ build/tidy/build.ninja -nt CMakePresets.json ]] || cmake --preset tidy > /dev/null
 # Ninja does not know that .clang-tidy is an input of every object.
 if [[ .clang-tidy -nt build/tidy/.clang-tidy-seen ]]; then
   cmake --build --preset tidy --target clean > /dev/null

@@ -96,10 +96,19 @@ int complain(const std::string& message, int exit_code) {
   return exit_code;
 }
 
-int draw_map(const PlanRequest& request, const std::string& out) {
+nlohmann::ordered_json json_of(const PlanMap& map) {
+  nlohmann::ordered_json json{
+      {"recipe", map.recipe}, {"efficiency", map.plan}, {"d_sgd_efficiency", map.d_sgd}};
+  for (const Bandwidth rate : map.bandwidths) json["bandwidth"].push_back(to_string(rate));
+  for (const Seconds latency : map.latencies) json["latency"].push_back(to_string(latency));
+  return json;
+}
+
+int draw_map(const PlanRequest& request, const PlanArguments& arguments) {
   const PlanMap map = plan_map(request);
+  const std::string& out = arguments.out;
   if (out.empty()) {
-    std::cout << plan_map_text(map);
+    std::cout << (arguments.json ? json_of(map).dump(2) + '\n' : plan_map_text(map));
     return kExitDone;
   }
   std::ofstream file(out, std::ios::binary);
@@ -112,7 +121,7 @@ int draw_map(const PlanRequest& request, const std::string& out) {
 int run_plan(const PlanArguments& arguments) {
   const Result<PlanRequest> request = plan_request(arguments);
   if (!request.ok()) return complain(request.error().message, kExitWrongUse);
-  if (arguments.map) return draw_map(*request, arguments.out);
+  if (arguments.map) return draw_map(*request, arguments);
   if (!arguments.out.empty()) return complain("--out: only with --map", kExitWrongUse);
   const Planned result = planned(*request);
   if (arguments.json) {

@@ -82,6 +82,7 @@ PlanMap plan_map(const PlanRequest& request) {
   for (const double ms : {5, 10, 20, 50, 100, 200, 300}) map.latencies.emplace_back(1e-3 * ms);
   const auto planner =
       make_planner({.kind = request.recipe.planner, .plan = request.recipe.plan}, request.sizes());
+  const double down_by_up = request.link.down.bytes_per_second / request.link.up.bytes_per_second;
   for (const Seconds latency : map.latencies) {
     std::vector<double>& d_sgd = map.d_sgd.emplace_back();
     std::vector<double>& plan = map.plan.emplace_back();
@@ -89,7 +90,7 @@ PlanMap plan_map(const PlanRequest& request) {
       ReplicaConditions link = request.link;
       link.latency = latency;
       link.up = rate;
-      link.down = rate;
+      link.down = {.bytes_per_second = rate.bytes_per_second * down_by_up};
       d_sgd.push_back(link.compute / d_sgd_step_time(request, link));
       plan.push_back(link.compute / planner->first(Conditions(request.replicas, link)).step_time);
     }

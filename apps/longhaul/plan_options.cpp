@@ -53,6 +53,7 @@ Result<PlanRequest> plan_request(const PlanArguments& arguments) {
   if (!latency.ok()) return latency.error();
   Result<Recipe> recipe = find_recipe(arguments.recipe);
   if (!recipe.ok()) return std::move(recipe).error().within("--recipe");
+  if (recipe->is_free) return wrong("--recipe", "one that uses the link", arguments.recipe);
   if (!arguments.codec.empty()) {
     Result<CodecSpec> codec = parse_codec(arguments.codec);
     if (!codec.ok()) return std::move(codec).error().within("--codec");

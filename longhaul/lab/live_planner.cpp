@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "longhaul/codec/kernels.h"
 #include "longhaul/codec/payload.h"
 
 namespace longhaul::lab {
@@ -14,7 +13,12 @@ TransferSample probe(const RateTrace& rate) {
   return {.bytes = kProbeBytes, .duration = rate.finish(Seconds(0), kProbeBytes)};
 }
 
-double square_of(std::span<const float> values) { return kernels::dot(values, values); }
+// In double: the squares of a run that diverges leave the range of float before its values do.
+double square_of(std::span<const float> values) {
+  double sum = 0;
+  for (const float v : values) sum += static_cast<double>(v) * static_cast<double>(v);
+  return sum;
+}
 
 double square_of(const Submission& submission, std::vector<float>& scratch) {
   if (submission.payload.empty()) return 0;
@@ -73,8 +77,8 @@ Conditions LivePlanner::conditions() const {
   Conditions all;
   for (std::size_t i = 0; i < links_.size(); ++i) {
     const ReplicaSettings& replica = scenario_.replicas[i];
-    all.push_back({.compute = replica.step_time,  // paced, so every step takes this long
-                   .latency = replica.link.latency,
+    all.push_back({.compute = replica.step_time,     // paced, so every step takes this long
+                   .latency = replica.link.latency,  // half a ping, which nothing delays
                    .up = *links_[i].up.low(),
                    .down = *links_[i].down.low()});
   }
@@ -84,13 +88,14 @@ Conditions LivePlanner::conditions() const {
 std::optional<Plan> LivePlanner::round_closed(const ClosedRound& round) {
   learn_until(round.time);
   std::vector<float> scratch(round.mean.size());
-  std::vector<double> squares;
+  std::vector<WeightedSquare> messages;
   for (const Submission& submission : round.submissions)
-    squares.push_back(square_of(submission, scratch));
+    messages.push_back({.weight = static_cast<double>(submission.weight),
+                        .square = square_of(submission, scratch)});
   const double mean_square = square_of(round.mean);
   const std::optional<Decision> decision =
       planner_->round_closed({.replicas = conditions(),
-                              .agreement = agreement_of(squares, mean_square),
+                              .agreement = agreement_of(messages, mean_square),
                               .mean_norm = std::sqrt(mean_square),
                               .current = plan_});
   if (!decision) return std::nullopt;

@@ -36,7 +36,52 @@ Status apply(const std::string& whole, const std::string& name, const std::strin
   return Done{};
 }
 
+void put_over(const RecipeSettings& settings, ChosenRecipe& chosen) {
+  Plan& plan = chosen.recipe.plan;
+  plan.keep_ratio = settings.keep_ratio.value_or(plan.keep_ratio);
+  plan.delay_steps = settings.delay_steps.value_or(plan.delay_steps);
+  plan.period_steps = settings.period_steps.value_or(plan.period_steps);
+  if (settings.codec) chosen.recipe.codec = parse_codec(*settings.codec).value();
+  if (settings.merge) plan.merge = parse_merge(*settings.merge).value();
+  chosen.lr = settings.lr.value_or(chosen.lr);
+}
+
+// Which keys the recipe's planner decides itself.
+Status check_planned(const std::string& text, PlannerKind planner, const RecipeSettings& settings) {
+  const auto refuse = [&](const char* key) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "recipe " + text + ": " + key + " is what it chooses by itself (static takes it)"};
+  };
+  if (planner == PlannerKind::kNone) return Done{};
+  if (settings.keep_ratio) return refuse("keep_ratio");
+  if (settings.delay_steps && planner != PlannerKind::kAccordion) return refuse("delay_steps");
+  const bool keeps_merge = planner == PlannerKind::kDeco || planner == PlannerKind::kAccordion;
+  if (settings.merge && !keeps_merge) return refuse("merge");
+  return Done{};
+}
+
 }  // namespace
+
+Result<ChosenRecipe> chosen_recipe(const Scenario& scenario, const RecipeChoice& choice) {
+  const Result<Recipe> row = find_recipe(choice.name);
+  if (!row.ok()) return row.error();
+  ChosenRecipe chosen{.recipe = *row, .lr = scenario.train.lr};
+  std::vector<RecipeSettings> layers;
+  const auto own = scenario.overrides.find(choice.name);
+  if (own != scenario.overrides.end()) layers.push_back(own->second);
+  layers.push_back(choice.settings);
+  for (const RecipeSettings& settings : layers) {
+    Status fits = check_planned(choice.text, row->planner, settings);
+    if (!fits.ok()) return fits.error();
+    put_over(settings, chosen);
+  }
+  if (chosen.recipe.plan.merge == Merge::kAhead && scenario.train.optimizer == "adamw") {
+    return Error{ErrorCode::kInvalidArgument,
+                 "recipe " + choice.text +
+                     ": merge = ahead foresees steps of sgd, momentum or nesterov, not of adamw"};
+  }
+  return chosen;
+}
 
 Result<RecipeChoice> parse_recipe_choice(const std::string& text) {
   RecipeChoice choice{.text = text};

@@ -56,7 +56,7 @@ struct RunResult {
   std::string settings;  // what a search chose for this run: "train.lr=0.05"; empty: no search
   std::uint64_t seed = 1;
   double lr = 0;
-  std::string status = "done";  // done, diverged
+  std::string status = "done";  // done, diverged, interrupted
   std::size_t replicas = 0;
   std::size_t parameters = 0;
   std::size_t steps = 0;

@@ -18,7 +18,7 @@ enum class Curves : std::uint8_t { kLeftOut, kIncluded };
 nlohmann::ordered_json results_json(const Scenario& scenario, const std::vector<RunResult>& runs,
                                     Curves curves);
 
-// run_started, step…, evaluation…, activity…, run_finished; times are virtual.
+// run_started, plan…, step…, evaluation…, activity…, run_finished; times are virtual.
 void write_run_events(EventLog& log, const RunResult& run);
 
 // The runs of a log that finished, with all that write_run_events wrote of them.

@@ -26,15 +26,6 @@ struct Replica {
   double loss = 0;
 };
 
-void put_over(const RecipeSettings& settings, Recipe& recipe, double& lr) {
-  recipe.plan.keep_ratio = settings.keep_ratio.value_or(recipe.plan.keep_ratio);
-  recipe.plan.delay_steps = settings.delay_steps.value_or(recipe.plan.delay_steps);
-  recipe.plan.period_steps = settings.period_steps.value_or(recipe.plan.period_steps);
-  if (settings.codec) recipe.codec = parse_codec(*settings.codec).value();
-  if (settings.merge) recipe.plan.merge = parse_merge(*settings.merge).value();
-  lr = settings.lr.value_or(lr);
-}
-
 class Run {
  public:
   Run(const Scenario& scenario, const RunRequest& request, Workload& workload, Workers& workers)
@@ -52,18 +43,10 @@ class Run {
 
  private:
   Status set_up() {
-    const Result<Recipe> row = find_recipe(request_.recipe.name);
-    if (!row.ok()) return row.error();
-    recipe_ = *row;
-    lr_ = scenario_.train.lr;
-    const auto own = scenario_.overrides.find(request_.recipe.name);
-    if (own != scenario_.overrides.end()) put_over(own->second, recipe_, lr_);
-    put_over(request_.recipe.settings, recipe_, lr_);
-    if (recipe_.plan.merge == Merge::kAhead && scenario_.train.optimizer == "adamw") {
-      return Error{ErrorCode::kInvalidArgument,
-                   "recipe " + request_.recipe.text +
-                       ": merge = ahead foresees steps of sgd, momentum or nesterov, not of adamw"};
-    }
+    const Result<ChosenRecipe> chosen = chosen_recipe(scenario_, request_.recipe);
+    if (!chosen.ok()) return chosen.error();
+    recipe_ = chosen->recipe;
+    lr_ = chosen->lr;
     Result<std::vector<SimulatedPeer>> peers = free_peers_of(scenario_);
     if (!recipe_.is_free) peers = peers_of(scenario_, request_.seed);
     if (!peers.ok()) return peers.error();

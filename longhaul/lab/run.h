@@ -10,6 +10,7 @@
 #include "longhaul/lab/results.h"
 #include "longhaul/lab/scenario.h"
 #include "longhaul/sync/learner.h"
+#include "longhaul/sync/recipe.h"
 
 namespace longhaul::lab {
 
@@ -20,6 +21,14 @@ struct RecipeChoice {
   std::string text;  // as it was written
 };
 Result<RecipeChoice> parse_recipe_choice(const std::string& text);
+
+// The row of the recipe with the scenario's settings of it and then the choice's put over it, and
+// the learning rate. An error where they do not fit together.
+struct ChosenRecipe {
+  Recipe recipe;
+  double lr = 0;
+};
+Result<ChosenRecipe> chosen_recipe(const Scenario& scenario, const RecipeChoice& choice);
 
 struct RunRequest {
   RecipeChoice recipe;

@@ -41,6 +41,8 @@ Result<std::vector<RecipeChoice>> choices_of(const StudyRequest& request,
   for (const std::string& text : texts) {
     Result<RecipeChoice> choice = parse_recipe_choice(text);
     if (!choice.ok()) return choice.error();
+    const Result<ChosenRecipe> chosen = chosen_recipe(scenario, *choice);
+    if (!chosen.ok()) return chosen.error();
     choices.push_back(std::move(choice).value());
   }
   return choices;
@@ -50,10 +52,12 @@ Result<std::vector<RecipeChoice>> choices_of(const StudyRequest& request,
 
 Result<std::vector<StudyPoint>> study_points(const StudyRequest& request) {
   std::size_t count = 1;
-  for (const GridAxis& axis : request.grid) count *= axis.values.size();
-  if (count > kMostPoints)
-    return wrong_use("--grid: expected at most " + std::to_string(kMostPoints) +
-                     " combinations, got " + std::to_string(count));
+  for (const GridAxis& axis : request.grid) {
+    count *= axis.values.size();
+    if (count > kMostPoints)
+      return wrong_use("--grid: expected at most " + std::to_string(kMostPoints) +
+                       " combinations, got more");
+  }
   std::vector<StudyPoint> points;
   for (const std::vector<Setting>& chosen : combinations(request.grid)) {
     std::vector<Setting> settings = request.settings;

@@ -8,12 +8,14 @@
 namespace longhaul::lab {
 namespace {
 
-// Over whole multiples of delay + 1 steps, from a third of the run on, when the pipeline has
-// filled.
+// Over whole multiples of delay + 1 steps of the last plan, from a third of the run on, when the
+// pipeline has filled.
 Seconds step_time_slope(const RunResult& run) {
   const std::size_t steps = run.losses.size();
   const std::size_t cycle = static_cast<std::size_t>(run.delay_steps) + 1;
-  const std::size_t cycles = (steps - steps / 3) / cycle;
+  const std::size_t changed = run.plans.empty() ? 0 : run.plans.back().step + 2 * cycle;
+  const std::size_t from = std::min(steps, std::max(steps / 3, changed));
+  const std::size_t cycles = (steps - from) / cycle;
   if (cycles == 0 || cycles * cycle >= steps) {
     return steps == 0 ? Seconds(0) : run.losses.back().time / static_cast<double>(steps);
   }

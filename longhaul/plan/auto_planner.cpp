@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -18,10 +19,6 @@ constexpr std::size_t kRoundsBetweenChanges = 10;
 constexpr double kWorthAChange = 1.07;  // predicted gain that a change must bring
 constexpr double kWorthItAtOnce = 1.3;  // and one that does not wait
 
-double cost_of(const Decision& decision) {
-  return decision.step_time.count() * decision.relative_steps;
-}
-
 }  // namespace
 
 AutoPlanner::AutoPlanner(RoundSizes sizes, const AutoLimits& limits)
@@ -29,6 +26,7 @@ AutoPlanner::AutoPlanner(RoundSizes sizes, const AutoLimits& limits)
 
 // Between the two thresholds the rule stays what it is.
 void AutoPlanner::note_agreement(double agreement) {
+  if (!std::isfinite(agreement)) return;  // of a run that diverges
   agreement_ = agreement_ ? *agreement_ + kAgreementGain * (agreement - *agreement_) : agreement;
   if (rounds_ < kRoundsBetweenChanges || !limits_.may_look_ahead) return;
   if (*agreement_ < kDisagreement) merge_ = Merge::kAhead;
@@ -37,14 +35,6 @@ void AutoPlanner::note_agreement(double agreement) {
 
 IterationModel AutoPlanner::model_of(Merge merge) const {
   return calibrated_model(merge).corrected(agreement_);
-}
-
-Decision AutoPlanner::judged(const Conditions& replicas, const Plan& plan) const {
-  Decision decision{.plan = plan};
-  decision.step_time = step_time(replicas, sizes_.at(plan.keep_ratio), plan.delay_steps);
-  decision.relative_steps = model_of(plan.merge).steps(plan.keep_ratio, plan.delay_steps);
-  decision.is_hidden = decision.step_time <= least_step_time(replicas) * (1 + 1e-9);
-  return decision;
 }
 
 Decision AutoPlanner::best(const Conditions& replicas) const {
@@ -84,7 +74,8 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
   const std::size_t first = best_row < kStride ? 0 : best_row - kStride;
   for (std::size_t row = last + 1; row-- > first; row -= std::min(row, kFineStride - 1))
     try_row(row);
-  return judged(replicas, best);
+  LONGHAUL_CHECK(least < Seconds::max());
+  return predicted(replicas, table[best_row], best, model);
 }
 
 std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
@@ -92,7 +83,9 @@ std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
   note_agreement(facts.agreement);
   Decision wanted = search(facts.replicas);
   if (wanted.plan == facts.current) return std::nullopt;
-  const double gain = cost_of(judged(facts.replicas, facts.current)) / cost_of(wanted);
+  const Decision kept = predicted(facts.replicas, sizes_.at(facts.current.keep_ratio),
+                                  facts.current, model_of(facts.current.merge));
+  const double gain = kept.time() / wanted.time();
   const bool has_new_rule = wanted.plan.merge != facts.current.merge;
   const bool is_soon = rounds_ - last_change_ < kRoundsBetweenChanges;
   if (!has_new_rule && gain < (is_soon ? kWorthItAtOnce : kWorthAChange)) return std::nullopt;

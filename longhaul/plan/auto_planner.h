@@ -36,12 +36,9 @@ class AutoPlanner final : public Planner {
   // soon after the last change unless the current plan has become bad.
   std::optional<Decision> round_closed(const RoundFacts& facts) override;
 
-  [[nodiscard]] std::optional<double> agreement() const { return agreement_; }
-
  private:
   [[nodiscard]] Decision search(const Conditions& replicas) const;  // without its reason
   [[nodiscard]] IterationModel model_of(Merge merge) const;
-  [[nodiscard]] Decision judged(const Conditions& replicas, const Plan& plan) const;
   void note_agreement(double agreement);
   [[nodiscard]] std::string why() const;
 

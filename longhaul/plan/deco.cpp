@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "longhaul/base/check.h"
-#include "longhaul/plan/iteration_model.h"
 #include "longhaul/plan/reason.h"
 
 namespace longhaul {
@@ -21,30 +20,30 @@ bool is_hidden(const Conditions& replicas, const RoundSize& size, int delay_step
   return step_time(replicas, size, delay_steps) <= least_step_time(replicas) * (1 + kHiddenSlack);
 }
 
-Decision decision_of(const Conditions& replicas, const RoundSizes& sizes, const Plan& plan) {
-  Decision decision{.plan = plan};
-  decision.step_time = step_time(replicas, sizes.at(plan.keep_ratio), plan.delay_steps);
-  decision.relative_steps = default_iterations(plan);
-  decision.is_hidden = decision.step_time <= least_step_time(replicas) * (1 + kHiddenSlack);
-  return decision;
-}
-
-Decision least_time(const Conditions& replicas, const RoundSizes& sizes, int most_delay) {
+Decision least_time(const Conditions& replicas, const RoundSizes& sizes, Merge merge,
+                    int most_delay) {
   std::optional<Decision> best;
   for (int delay = 0; delay <= most_delay; ++delay) {
     for (const RoundSize& size : sizes.table()) {
-      const Decision candidate =
-          decision_of(replicas, sizes, {.keep_ratio = size.keep_ratio, .delay_steps = delay});
-      if (!best ||
-          candidate.step_time * candidate.relative_steps < best->step_time * best->relative_steps) {
-        best = candidate;
-      }
+      const Decision candidate = predicted(
+          replicas, size, {.keep_ratio = size.keep_ratio, .delay_steps = delay, .merge = merge},
+          calibrated_model(merge));
+      if (!best || candidate.time() < best->time()) best = candidate;
     }
   }
   return *best;
 }
 
 }  // namespace
+
+Decision predicted(const Conditions& replicas, const RoundSize& size, const Plan& plan,
+                   const IterationModel& model) {
+  Decision decision{.plan = plan};
+  decision.step_time = step_time(replicas, size, plan.delay_steps);
+  decision.relative_steps = model.steps(plan.keep_ratio, plan.delay_steps);
+  decision.is_hidden = decision.step_time <= least_step_time(replicas) * (1 + kHiddenSlack);
+  return decision;
+}
 
 double convergence_factor(double keep_ratio, int delay_steps) {
   return (1 - keep_ratio) / (keep_ratio * std::pow(1 - keep_ratio / 2, delay_steps));
@@ -75,14 +74,14 @@ std::optional<double> largest_hidden_ratio(const Conditions& replicas, const Rou
   return hidden;
 }
 
-Decision deco(const Conditions& replicas, const RoundSizes& sizes, int most_delay) {
+Decision deco(const Conditions& replicas, const RoundSizes& sizes, Merge merge, int most_delay) {
   LONGHAUL_CHECK(!replicas.empty());
   std::optional<Plan> best;
   double best_factor = 0;
   const auto consider = [&](double keep_ratio, int delay) {
     const double factor = convergence_factor(keep_ratio, delay);
     if (best && factor >= best_factor) return;
-    best = Plan{.keep_ratio = keep_ratio, .delay_steps = delay};
+    best = Plan{.keep_ratio = keep_ratio, .delay_steps = delay, .merge = merge};
     best_factor = factor;
   };
   const std::optional<double> by_rates = largest_hidden_ratio(replicas, sizes, kAnyDelay);
@@ -98,7 +97,8 @@ Decision deco(const Conditions& replicas, const RoundSizes& sizes, int most_dela
     if (*largest >= *by_rates * (1 - 1e-3)) break;
   }
   Decision decision =
-      best ? decision_of(replicas, sizes, *best) : least_time(replicas, sizes, most_delay);
+      best ? predicted(replicas, sizes.at(best->keep_ratio), *best, calibrated_model(merge))
+           : least_time(replicas, sizes, merge, most_delay);
   decision.reason = reason_of(replicas, sizes, decision,
                               best ? "the smallest convergence factor of all plans that hide "
                                      "communication"

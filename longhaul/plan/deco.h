@@ -5,6 +5,7 @@
 #include <string>
 
 #include "longhaul/plan/conditions.h"
+#include "longhaul/plan/iteration_model.h"
 #include "longhaul/plan/round_sizes.h"
 #include "longhaul/plan/step_time.h"
 #include "longhaul/round/plan.h"
@@ -28,12 +29,20 @@ struct Decision {
   double relative_steps = 1;  // predicted steps to the target, synchronous training = 1
   bool is_hidden = true;      // does communication hide behind computation?
   std::string reason;         // one sentence
+
+  // To the target, in units of a synchronous step: what planners minimise.
+  [[nodiscard]] Seconds time() const { return step_time * relative_steps; }
 };
+
+// What is predicted of a plan whose rounds have this size; without a reason.
+Decision predicted(const Conditions& replicas, const RoundSize& size, const Plan& plan,
+                   const IterationModel& model);
 
 constexpr int kMostDelay = 32;
 
 // Minimises φ over all hidden plans; ties take the smaller delay. Where nothing can be hidden, the
-// least predicted time to the target.
-Decision deco(const Conditions& replicas, const RoundSizes& sizes, int most_delay = kMostDelay);
+// least predicted time to the target with this merge rule.
+Decision deco(const Conditions& replicas, const RoundSizes& sizes, Merge merge = Merge::kOptimizer,
+              int most_delay = kMostDelay);
 
 }  // namespace longhaul

@@ -6,9 +6,11 @@
 namespace longhaul {
 namespace {
 
+// Steps to 84 % on fashion-wan over those of synchronous training; docs/planner.md has the runs. The
+// optimizer on a late mean diverges at most delays: its figure only says "do not".
 constexpr IterationModel kOptimizer{.per_step = 0.5, .power = 1, .drop = 0.005, .drop_power = 1};
-constexpr IterationModel kLate{.per_step = 0.03, .power = 1, .drop = 0.002, .drop_power = 1};
-constexpr IterationModel kAhead{.per_step = 0.06, .power = 1, .drop = 0.002, .drop_power = 1};
+constexpr IterationModel kLate{.per_step = 0.03, .power = 1, .drop = 0.0004, .drop_power = 1};
+constexpr IterationModel kAhead{.per_step = 0.06, .power = 1, .drop = 0.001, .drop_power = 1};
 
 }  // namespace
 

@@ -12,10 +12,10 @@ namespace {
 
 Decision as_it_is(const Conditions& replicas, const RoundSizes& sizes, const Plan& plan,
                   std::string reason) {
-  return {.plan = plan,
-          .step_time = step_time(replicas, sizes.at(plan.keep_ratio), plan.delay_steps),
-          .relative_steps = default_iterations(plan),
-          .reason = std::move(reason)};
+  Decision decision =
+      predicted(replicas, sizes.exact(plan.keep_ratio), plan, calibrated_model(plan.merge));
+  decision.reason = std::move(reason);
+  return decision;
 }
 
 class FixedPlanner final : public Planner {
@@ -37,12 +37,7 @@ class DecoPlanner final : public Planner {
  public:
   DecoPlanner(RoundSizes sizes, Merge merge) : sizes_(std::move(sizes)), merge_(merge) {}
 
-  Decision first(const Conditions& replicas) override {
-    Decision decision = deco(replicas, sizes_);
-    decision.plan.merge = merge_;
-    decision.relative_steps = default_iterations(decision.plan);
-    return decision;
-  }
+  Decision first(const Conditions& replicas) override { return deco(replicas, sizes_, merge_); }
 
   // The delay changes when DeCo's does; the ratio when it has moved by a tenth.
   std::optional<Decision> round_closed(const RoundFacts& facts) override {
@@ -72,25 +67,28 @@ class FrozenPlanner final : public Planner {
 
 class RandomPlanner final : public Planner {
  public:
-  RandomPlanner(AutoPlanner chooser, std::uint64_t seed)
-      : chooser_(std::move(chooser)), random_(seed) {}
+  RandomPlanner(RoundSizes sizes, const AutoLimits& limits, std::uint64_t seed)
+      : sizes_(sizes), chooser_(std::move(sizes), limits), random_(seed) {}
 
-  Decision first(const Conditions& replicas) override { return by_lot(chooser_.first(replicas)); }
+  Decision first(const Conditions& replicas) override {
+    return by_lot(replicas, chooser_.first(replicas).plan);
+  }
   std::optional<Decision> round_closed(const RoundFacts& facts) override {
+    (void)chooser_.round_closed(facts);  // so that it sees how replicas agree
     if (++rounds_ % kRoundsBetween != 0) return std::nullopt;
-    return by_lot(chooser_.best(facts.replicas));
+    return by_lot(facts.replicas, chooser_.best(facts.replicas).plan);
   }
 
  private:
   static constexpr std::size_t kRoundsBetween = 20;
 
-  Decision by_lot(Decision decision) {
-    const auto most = static_cast<std::uint64_t>(2 * decision.plan.delay_steps + 1);
-    decision.plan.delay_steps = static_cast<int>(random_() % most);
-    decision.reason = "the bytes of auto, and a delay drawn by lot";
-    return decision;
+  Decision by_lot(const Conditions& replicas, Plan plan) {
+    const auto most = static_cast<std::uint64_t>(2 * plan.delay_steps + 1);
+    plan.delay_steps = static_cast<int>(random_() % most);
+    return as_it_is(replicas, sizes_, plan, "the bytes of auto, and a delay drawn by lot");
   }
 
+  RoundSizes sizes_;
   AutoPlanner chooser_;
   std::mt19937_64 random_;
   std::size_t rounds_ = 0;
@@ -122,9 +120,10 @@ class AccordionPlanner final : public Planner {
   [[nodiscard]] Decision with(const Conditions& replicas, double keep_ratio, double change) const {
     Plan plan = plan_;
     plan.keep_ratio = keep_ratio;
-    return as_it_is(
-        replicas, sizes_, plan,
-        "the gradient's norm changed by " + std::to_string(std::lround(100 * change)) + " %");
+    return as_it_is(replicas, sizes_, plan,
+                    "the gradient's norm changed by " +
+                        std::to_string(std::isfinite(change) ? std::lround(100 * change) : 0) +
+                        " %");
   }
 
   RoundSizes sizes_;
@@ -136,13 +135,21 @@ class AccordionPlanner final : public Planner {
 
 }  // namespace
 
-double agreement_of(std::span<const double> squares, double mean_square) {
-  const auto n = static_cast<double>(squares.size());
-  double sum = 0;
-  for (const double square : squares) sum += square;
-  if (n < 2 || sum <= 0) return 1;
-  // n²‖mean‖² = Σ‖m_i‖² + Σ_{i≠j} m_i·m_j, and the last sum is (n-1)·Σ‖m_i‖² if all are equal.
-  return std::clamp((n * n * mean_square - sum) / ((n - 1) * sum), -1.0, 1.0);
+double agreement_of(std::span<const WeightedSquare> messages, double mean_square) {
+  double weights = 0;
+  for (const WeightedSquare& message : messages) weights += message.weight;
+  // ‖Σ w_i m_i‖² = Σ w_i²‖m_i‖² + Σ_{i≠j} w_i w_j m_i·m_j: 0 of the last for independent messages,
+  // and for messages of one direction what their norms allow.
+  double alone = 0;
+  double norms = 0;
+  for (const WeightedSquare& message : messages) {
+    const double w = message.weight / weights;
+    alone += w * w * message.square;
+    norms += w * std::sqrt(message.square);
+  }
+  const double most = norms * norms - alone;
+  if (!(most > 0)) return 1;
+  return std::clamp((mean_square - alone) / most, -1.0, 1.0);
 }
 
 std::unique_ptr<Planner> make_planner(const PlannerSetup& setup, RoundSizes sizes) {
@@ -157,7 +164,7 @@ std::unique_ptr<Planner> make_planner(const PlannerSetup& setup, RoundSizes size
     case PlannerKind::kFrozen:
       return std::make_unique<FrozenPlanner>(AutoPlanner(std::move(sizes), limits));
     case PlannerKind::kRandom:
-      return std::make_unique<RandomPlanner>(AutoPlanner(std::move(sizes), limits), setup.seed);
+      return std::make_unique<RandomPlanner>(std::move(sizes), limits, setup.seed);
     case PlannerKind::kAccordion:
       return std::make_unique<AccordionPlanner>(std::move(sizes), setup.plan);
   }

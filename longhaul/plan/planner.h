@@ -30,9 +30,14 @@ struct RoundFacts {
   Plan current;
 };
 
-// How alike the replicas' messages are: 0 as if independent, 1 if equal. Free at every merge.
-// `squares` are the squared norms of the messages, `mean_square` that of their mean.
-double agreement_of(std::span<const double> squares, double mean_square);
+struct WeightedSquare {
+  double weight = 1;
+  double square = 0;  // of a message's norm
+};
+
+// How alike the replicas' messages are: 0 as if independent, 1 if they have one direction. Free at
+// every merge. `mean_square` is that of their weighted mean.
+double agreement_of(std::span<const WeightedSquare> messages, double mean_square);
 
 class Planner {
  public:

@@ -16,13 +16,7 @@ std::string percent(double share) {
 
 std::string rounded(double value) {
   std::array<char, 32> text{};
-  (void)std::snprintf(text.data(), text.size(), "%.2g", value);
-  return text.data();
-}
-
-std::string milliseconds(Seconds time) {
-  std::array<char, 32> text{};
-  (void)std::snprintf(text.data(), text.size(), "%.3g ms", 1e3 * time.count());
+  (void)std::snprintf(text.data(), text.size(), value < 9.95 ? "%.2g" : "%.0f", value);
   return text.data();
 }
 
@@ -53,9 +47,9 @@ std::string reason_of(const Conditions& replicas, const RoundSizes& sizes, const
   text.append(why);
   text += "; a step carries " + percent(alpha) + " of a dense update and a round trip lasts " +
           rounded(2 * replica.latency / compute) + " steps, so a step takes " +
-          milliseconds(decision.step_time);
+          to_string(decision.step_time);
   text += decision.is_hidden ? ", all of it computing"
-                             : " of which " + milliseconds(compute) + " are computing";
+                             : " of which " + to_string(compute) + " are computing";
   if (decision.relative_steps > 1.005)
     text += ", and about " + rounded(decision.relative_steps) + " times the steps are needed";
   return text;

@@ -18,6 +18,27 @@ double expected_bytes(const CodecSpec& spec, std::size_t elements, double keep_r
   return make_codec(spec, {}, alone)->expected_bytes(elements, keep_ratio);
 }
 
+// Share of the elements that at least one of n replicas sends.
+double union_share(CodecKind kind, double keep_ratio, double n) {
+  constexpr double kCocktailSubset = 5;  // times the ratio: all draw the same subset
+  const double independent = 1 - std::pow(1 - keep_ratio, n);
+  switch (kind) {
+    case CodecKind::kTopK:
+    case CodecKind::kChunkTopK:
+    case CodecKind::kThreshold:
+      return independent;
+    case CodecKind::kRandomK:
+      return keep_ratio;
+    case CodecKind::kCocktail:
+      return std::min(independent, kCocktailSubset * keep_ratio);
+    case CodecKind::kDense:
+    case CodecKind::kSign:
+    case CodecKind::kLowRank:
+      break;
+  }
+  return 1;
+}
+
 }  // namespace
 
 RoundSizes::RoundSizes(const CodecSpec& codec, std::size_t elements, std::size_t replicas,
@@ -43,7 +64,7 @@ RoundSizes::RoundSizes(const CodecSpec& codec, std::size_t elements, std::size_t
 WaysDown RoundSizes::ways_down(double keep_ratio) const {
   const double up = expected_bytes(codec_, elements_, keep_ratio);
   const auto n = static_cast<double>(replicas_);
-  const double in_union = 1 - std::pow(1 - keep_ratio, n);
+  const double in_union = union_share(codec_.kind, keep_ratio, n);
   return {.dense = static_cast<double>(kPayloadHeaderBytes) + dense_bytes(),
           .joined = expected_bytes(kUnionForm, elements_, std::max(in_union, keep_ratio)),
           .forwarded = (n - 1) * up,

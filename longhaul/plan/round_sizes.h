@@ -18,8 +18,8 @@ struct RoundSize {
   WayDown way = WayDown::kDense;
 };
 
-// What each way down would cost. Union: supports counted as independent, which is the most they can
-// be. Two-way needs a residual at the hub and is for comparison.
+// What each way down would cost. Union: supports counted as independent; those of gradients overlap
+// more. Two-way needs a residual at the hub and is for comparison.
 struct WaysDown {
   double dense = 0;
   double joined = 0;
@@ -46,7 +46,6 @@ class RoundSizes {
   // Between two rows of the table, linearly.
   [[nodiscard]] RoundSize at(double keep_ratio) const;
 
-  [[nodiscard]] std::size_t replicas() const { return replicas_; }
   [[nodiscard]] double dense_bytes() const { return 4.0 * static_cast<double>(elements_); }
 
  private:

@@ -27,6 +27,20 @@ void clip_norm(std::span<float> gradient, double largest) {
   for (float& g : gradient) g *= scale;
 }
 
+// Values beyond it are as good as infinite, and sums of residuals stay far from overflow below it.
+constexpr float kAbsurd = 1e30F;
+
+bool is_usable(std::span<const float> values) {
+  bool all = true;
+  for (const float v : values) all &= std::abs(v) < kAbsurd;  // false for NaN too
+  return all;
+}
+
+// Different for every step of every seed: seeds of one study must not draw the same things.
+std::uint64_t seed_of(std::uint64_t seed, std::size_t step) {
+  return seed * 0x9E3779B97F4A7C15U + step;
+}
+
 }  // namespace
 
 Engine::Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchange, Workers& workers)
@@ -45,30 +59,34 @@ ByteBuffer Engine::take(std::span<const float> gradient) {
   ByteBuffer payload = codec_->take({.residual = residual_,
                                      .increment = gradient,
                                      .keep_ratio = plan_.keep_ratio,
-                                     .seed = setup_.seed + step_});
+                                     .seed = seed_of(setup_.seed, step_)});
   if (!setup_.recipe.keeps_residual) std::ranges::fill(residual_, 0.0F);
   return payload;
+}
+
+bool Engine::take_update(std::span<float> gradient, ByteBuffer& payload) {
+  if (check_finite(gradient).ok()) clip_norm(gradient, setup_.clip);
+  if (!is_usable(gradient)) {
+    std::ranges::fill(gradient, 0.0F);
+    return false;
+  }
+  const std::span<const float> update = rule_->update_of(now(), gradient, parameters_);
+  if (update.data() != gradient.data() && !is_usable(update)) return false;
+  payload = take(update);
+  return true;
 }
 
 void Engine::submit(std::span<float> gradient) {
   LONGHAUL_CHECK_EQ(gradient.size(), parameters_.size());
   const RoundId round{.step = step_};
   Update message{.round = round, .elements = parameters_.size()};
-  const bool is_finite = check_finite(gradient).ok();
-  if (is_finite) {
-    clip_norm(gradient, setup_.clip);
-  } else {
-    std::ranges::fill(gradient, 0.0F);
-  }
-  const std::span<const float> update = rule_->update_of(now(), gradient, parameters_);
-  if (is_finite && (update.data() == gradient.data() || check_finite(update).ok())) {
+  if (take_update(gradient, message.payload)) {
     non_finite_in_a_row_ = 0;
-    message.payload = take(update);
   } else {
     ++non_finite_steps_;
     ++non_finite_in_a_row_;
   }
-  rule_->sent(round, message.payload);
+  rule_->sent(now(), round, message.payload);
   in_flight_.push_back(round);
   exchange_.submit(std::move(message));
 }

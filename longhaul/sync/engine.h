@@ -61,6 +61,8 @@ class Engine {
 
  private:
   [[nodiscard]] StepContext now() const { return {.step = step_, .lr = setup_.lr.at(step_)}; }
+  // False, and nothing taken, if there is something in it that is not finite.
+  bool take_update(std::span<float> gradient, ByteBuffer& payload);
   [[nodiscard]] ByteBuffer take(std::span<const float> gradient);
   Status merge_oldest(Deadline deadline);
   void change_plan(const Plan& plan);

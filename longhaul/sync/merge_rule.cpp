@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "longhaul/base/check.h"
@@ -53,17 +54,20 @@ class OwnStepRule final : public SharedApart {
  public:
   using SharedApart::SharedApart;
 
-  std::span<const float> update_of(const StepContext& now, std::span<const float> gradient,
+  std::span<const float> update_of(const StepContext& /*now*/, std::span<const float> gradient,
                                    std::span<float> /*parameters*/) override {
-    unmerged_.push_back(
-        {.step = now.step, .lr = now.lr, .gradient = {gradient.begin(), gradient.end()}});
+    newest_.assign(gradient.begin(), gradient.end());
     return gradient;
+  }
+
+  void sent(const StepContext& now, RoundId round, ByteView /*payload*/) override {
+    unmerged_.push_back({.round = round, .lr = now.lr, .gradient = std::exchange(newest_, {})});
   }
 
   void merge(const StepContext& /*now*/, const Part& part, const Mean& mean,
              std::span<float> /*parameters*/) override {
     LONGHAUL_CHECK_EQ(part.count, shared_.size());
-    LONGHAUL_CHECK(!unmerged_.empty() && unmerged_.front().step == mean.round.step);
+    LONGHAUL_CHECK(!unmerged_.empty() && unmerged_.front().round == mean.round);
     // With the learning rate of the step it was born in, or the swap would not be even.
     kernels::add_scaled(*mean.values, static_cast<float>(-unmerged_.front().lr), shared_);
     unmerged_.pop_front();
@@ -73,16 +77,19 @@ class OwnStepRule final : public SharedApart {
   void place(const StepContext& /*next*/, std::span<const float> /*residual*/,
              std::span<float> parameters) override {
     std::ranges::copy(shared_, parameters.begin());
-    for (const Own& own : unmerged_)
+    for (const Own& own : unmerged_) {
+      if (own.gradient.empty()) continue;
       kernels::add_scaled(own.gradient, static_cast<float>(-own.lr), parameters);
+    }
   }
 
  private:
   struct Own {
-    std::size_t step = 0;
+    RoundId round;
     double lr = 0;
-    std::vector<float> gradient;
+    std::vector<float> gradient;  // empty: there was none
   };
+  std::vector<float> newest_;
   std::deque<Own> unmerged_;
 };
 
@@ -115,7 +122,7 @@ class DelayedRule final : public SharedApart {
     return delta_;
   }
 
-  void sent(RoundId round, ByteView payload) override {
+  void sent(const StepContext& /*now*/, RoundId round, ByteView payload) override {
     unmerged_.add(round, is_late_ ? Unit::kMove : Unit::kGradient, payload, shared_.size());
   }
 

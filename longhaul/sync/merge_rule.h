@@ -42,8 +42,9 @@ class MergeRule {
   virtual std::span<const float> update_of(const StepContext& now, std::span<const float> gradient,
                                            std::span<float> parameters) = 0;
 
-  // The replica's own message of a round is on its way; an empty payload stands for zero.
-  virtual void sent(RoundId /*round*/, ByteView /*payload*/) {}
+  // The replica's own message of a round is on its way; an empty payload stands for zero. Also
+  // called without update_of, if a step had no usable gradient.
+  virtual void sent(const StepContext& /*now*/, RoundId /*round*/, ByteView /*payload*/) {}
 
   // The mean of a round is due; rounds of a part come in the order they were born in.
   virtual void merge(const StepContext& now, const Part& part, const Mean& mean,

@@ -22,7 +22,7 @@ struct Recipe {
   bool keeps_residual = true;  // false: what the codec drops is lost
   Plan plan;
   PlannerKind planner = PlannerKind::kNone;  // what moves the plan during the run
-  bool is_free = false;  // on links without cost: a yardstick
+  bool is_free = false;                      // on links without cost: a yardstick
 };
 
 std::span<const Recipe> all_recipes();

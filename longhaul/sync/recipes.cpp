@@ -30,7 +30,7 @@ constexpr std::array kRecipes{
            .codec = kTopBf16,
            .plan = {.keep_ratio = 0.03, .delay_steps = 4}},
     Recipe{.name = "dga",
-           .summary = "own gradient at once, the mean takes its place when it arrives",
+           .summary = "own gradient at once by plain SGD, the mean takes its place when it arrives",
            .codec = kDenseFp32,
            .plan = {.delay_steps = 4, .merge = Merge::kOwnStep}},
     Recipe{.name = "static",

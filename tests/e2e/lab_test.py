@@ -36,9 +36,26 @@ class SameBits(LabCommand):
 
 class Results(LabCommand):
     def test_json_has_the_promised_keys_and_stdout_nothing_else(self):
-        done = self.longhaul("lab", "smoke", "--json", "--recipe", "d-sgd")
-        for run in json.loads(done.stdout)["runs"]:
+        done = self.longhaul("lab", "smoke", "--json", "--recipe", "d-sgd,auto")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        runs = json.loads(done.stdout)["runs"]
+        self.assertEqual([run["recipe"] for run in runs], ["d-sgd", "auto"])
+        for run in runs:
             self.assertLessEqual(RUN_KEYS, run.keys())
+        self.assertEqual(runs[0]["plans"], [])
+        self.assertIn("steps", runs[1]["plans"][0]["reason"])
+
+    def test_replay_gives_what_a_run_gives(self):
+        faster = ("--set", "link.up=2mbit", "--set", "link.latency=5ms")
+        for arguments in (("--out", "first"), ("--out", "again", *faster)):
+            self.assertEqual(self.longhaul("lab", "smoke", "--recipe", "d-sgd,static", *arguments).returncode, 0)
+        done = self.longhaul("lab", "smoke", "--replay", "first", "--out", "replayed", "--json", *faster)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        again = json.loads((self.directory / "again/results.json").read_text())["runs"]
+        for replayed, run in zip(json.loads(done.stdout)["runs"], again, strict=True):
+            for key in ("recipe", "digest", "virtual_s", "step_time_s", "time_to_target_s", "bytes_up"):
+                self.assertEqual(replayed[key], run[key], key)
+        self.assert_refused(self.longhaul("lab", "smoke", "--replay", "nowhere"), "nowhere", code=1)
 
     def test_writes_results_report_and_events(self):
         done = self.longhaul("lab", "smoke", "--recipe", "d-sgd", "--out", "there")
@@ -74,6 +91,8 @@ class Refusals(LabCommand):
                 (("lab", "no-such-scenario"), "no-such-scenario", "fashion-wan"),
                 (("lab", "smoke", "--recipe", "d-gsd"), "d-gsd", "d-sgd"),
                 (("lab", "smoke", "--recipe", "dd-ef-sgd:keep_ratio=0"), "keep_ratio", "expected"),
+                (("lab", "smoke", "--recipe", "d-sgd,auto:keep_ratio=0.1"), "keep_ratio", "by itself"),
+                (("lab", "smoke", "--recipe", "d-sgd,deco-ahead", "--set", "train.optimizer=adamw"), "ahead", "adamw"),
                 (("lab", "smoke", "--set", "train.lr=fast"), "train.lr", "expected"),
                 (("lab", "smoke", "--seed", "one"), "--seed"),
                 (("lab", "smoke", "--threads", "0"), "--threads"),

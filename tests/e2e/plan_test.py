@@ -32,8 +32,14 @@ class PlanCommand(CommandTest):
         self.assertAlmostEqual(plan["efficiency"], 0.25 / plan["step_time_s"], places=6)
 
     def test_every_recipe_has_a_plan(self):
-        for recipe in ("auto", "deco", "deco-late", "deco-ahead", "d-sgd", "static", "cocktail", "accordion", "frozen"):
-            self.assertEqual(self.planned(*GPT2_OVER_A_WAN, "--recipe", recipe)["recipe"], recipe)
+        for recipe, keep_ratio, delay_steps in (("d-sgd", 1, 0), ("static", 0.05, 3), ("cocktail", 0.02, 1),
+                                                ("accordion", 0.99, 0), ("dga", 1, 4)):
+            plan = self.planned(*GPT2_OVER_A_WAN, "--recipe", recipe)
+            self.assertEqual((plan["recipe"], plan["keep_ratio"], plan["delay_steps"]),
+                             (recipe, keep_ratio, delay_steps))
+        for recipe in ("auto", "deco", "deco-late", "deco-ahead", "frozen", "random-plan"):
+            plan = self.planned(*GPT2_OVER_A_WAN, "--recipe", recipe)
+            self.assertTrue(0.001 <= plan["keep_ratio"] < 0.1, plan)
 
     def test_d_sgd_waits_for_the_network(self):
         # 496 MB up and as much down over 62.5 MB/s, two latencies, one step.
@@ -70,6 +76,7 @@ class PlanCommand(CommandTest):
                 (GPT2_OVER_A_WAN + ("--min-ratio", "0"), "--min-ratio", "more than 0"),
                 (GPT2_OVER_A_WAN + ("--replicas", "0"), "--replicas"),
                 (GPT2_OVER_A_WAN + ("--recipe", "fast"), "--recipe", "auto"),
+                (GPT2_OVER_A_WAN + ("--recipe", "ideal"), "--recipe", "link"),
                 (GPT2_OVER_A_WAN + ("--out", "map.svg"), "--out", "--map"),
                 (GPT2_OVER_A_WAN[:-2], "--latency"),
         ):

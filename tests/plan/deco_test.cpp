@@ -127,7 +127,7 @@ TEST(Deco, FindsWhatBruteForceFindsOnAThousandNetworks) {
   for (int trial = 0; trial < 1000; ++trial) {
     const std::size_t which = random() % counts.size();
     const Conditions replicas = testing::random_conditions(random, counts[which], 4.0 * kElements);
-    const Decision decision = deco(replicas, sizes[which], kDelays);
+    const Decision decision = deco(replicas, sizes[which], Merge::kOptimizer, kDelays);
     const BruteForce brute = brute_force(replicas, grids[which], kDelays);
     ASSERT_EQ(decision.is_hidden, brute.factor.has_value()) << "trial " << trial;
     if (!brute.factor) continue;
@@ -209,6 +209,13 @@ TEST(RoundSizes, AscendAndMatchTheCodec) {
     EXPECT_NEAR(sizes.at(ratio).up / sizes.exact(ratio).up, 1, 0.005) << ratio;
     EXPECT_NEAR(sizes.at(ratio).down / sizes.exact(ratio).down, 1, 0.005) << ratio;
   }
+}
+
+TEST(RoundSizes, OfACodecThatSendsEverythingDoNotDependOnTheRatio) {
+  const RoundSizes sizes(parse_codec("dense/bf16").value(), kElements, 4);
+  EXPECT_EQ(sizes.exact(0.01).up, sizes.exact(1).up);
+  EXPECT_EQ(sizes.exact(0.01).down, sizes.exact(1).down);
+  EXPECT_EQ(sizes.exact(0.01).way, WayDown::kDense);
 }
 
 TEST(RoundSizes, ForwardsWhereThatIsTheCheapestWayDown) {

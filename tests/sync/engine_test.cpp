@@ -178,6 +178,35 @@ TEST_F(EngineOnMemory, ANonFiniteGradientLeavesTheResidualForLater) {
   EXPECT_EQ(MemoryExchange::decode(exchange_.updates[2]), begins_with(0, 2));
 }
 
+// The late correction with momentum: a step without a gradient is no step, so that x stays the
+// shared model minus what has been told.
+TEST_F(EngineOnMemory, ANonFiniteGradientIsNoLocalStep) {
+  EngineSetup setup = plain_sgd(1);
+  setup.recipe.plan.merge = Merge::kLate;
+  setup.optimizer = {.kind = OptimizerKind::kMomentum, .momentum = 0.5F};
+  Engine engine = make(setup);
+  ASSERT_TRUE(step(engine, {4, 0}).ok());
+  EXPECT_EQ(parameters_, (Floats{-4, 0}));
+  ASSERT_TRUE(step(engine, {kNan, 0}).ok());
+  EXPECT_EQ(parameters_, (Floats{-4, 0}));
+  ASSERT_TRUE(step(engine, {0, 0}).ok());
+  EXPECT_EQ(parameters_, (Floats{-6, 0})) << "the velocity has waited";
+  ASSERT_TRUE(engine.drain().ok());
+  EXPECT_EQ(Floats(engine.shared().begin(), engine.shared().end()), parameters_);
+}
+
+TEST_F(EngineOnMemory, AbsurdGradientsCountAsNotFiniteSoThatResidualsNeverOverflow) {
+  parameters_.resize(kMany);
+  for (const Merge merge : {Merge::kOptimizer, Merge::kLate, Merge::kAhead}) {
+    EngineSetup setup = largest_one_of_many();
+    setup.recipe.plan.merge = merge;
+    Engine engine = make(setup);
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(step(engine, Floats(kMany, 3e38F)).ok());
+    EXPECT_TRUE(engine.has_diverged());
+    for (const float e : engine.residual()) EXPECT_EQ(e, 0.0F);
+  }
+}
+
 TEST_F(EngineOnMemory, ANonFiniteGradientSendsNothingAndIsCounted) {
   Engine engine = make(plain_sgd(0));
   ASSERT_TRUE(step(engine, {1, 1}).ok());

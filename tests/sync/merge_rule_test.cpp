@@ -60,7 +60,7 @@ struct Stepper {
     Floats update(parameters.size());
     std::ranges::copy(rule->update_of({.step = step, .lr = lr}, values, parameters),
                       update.begin());
-    rule->sent({.step = step}, codec->take({.residual = update}));
+    rule->sent({.step = step, .lr = lr}, {.step = step}, codec->take({.residual = update}));
     place(step + 1, lr);
   }
   void mean(std::uint64_t step, double lr, std::uint64_t born, Floats values) {
