@@ -98,13 +98,28 @@ TEST(AutoPlanner, LooksAheadWhereReplicasDisagree) {
   Plan plan = planner.first(equal_links(0.1, 2)).plan;
   EXPECT_EQ(plan.merge, Merge::kLate);
   for (int round = 0; round < 60; ++round) {
-    if (const auto decision = planner.round_closed(facts(0.1, -0.05, plan))) plan = decision->plan;
+    if (const auto decision = planner.round_closed(facts(0.1, -0.2, plan))) plan = decision->plan;
   }
   EXPECT_EQ(plan.merge, Merge::kAhead);
   for (int round = 0; round < 100; ++round) {
     if (const auto decision = planner.round_closed(facts(0.1, 0.6, plan))) plan = decision->plan;
   }
   EXPECT_EQ(plan.merge, Merge::kLate);
+}
+
+TEST(AutoPlanner, DelaysLessWhereReplicasAgreeLess) {
+  AutoPlanner planner(sizes_of_four(), {});
+  Plan plan = planner.first(equal_links(0.1, 2)).plan;
+  const int at_first = plan.delay_steps;
+  for (int round = 0; round < 200; ++round) {
+    if (const auto decision = planner.round_closed(facts(0.1, -0.02, plan))) plan = decision->plan;
+  }
+  EXPECT_LE(plan.delay_steps, at_first);
+  EXPECT_EQ(plan.merge, Merge::kLate);
+  EXPECT_NEAR(calibrated_model(Merge::kLate).corrected(-0.02).delay_cost(4),
+              4 * calibrated_model(Merge::kLate).delay_cost(4), 1e-9);
+  EXPECT_EQ(calibrated_model(Merge::kLate).corrected(0.5).delay_cost(4),
+            calibrated_model(Merge::kLate).delay_cost(4));
 }
 
 TEST(AutoPlanner, IgnoresTheAgreementOfARunThatDiverges) {
@@ -118,7 +133,7 @@ TEST(AutoPlanner, NeverLooksAheadWithAnOptimizerItCannotForesee) {
   AutoPlanner planner(sizes_of_four(), {.may_look_ahead = false});
   Plan plan = planner.first(equal_links(0.1, 2)).plan;
   for (int round = 0; round < 60; ++round) {
-    if (const auto decision = planner.round_closed(facts(0.1, -0.05, plan))) plan = decision->plan;
+    if (const auto decision = planner.round_closed(facts(0.1, -0.2, plan))) plan = decision->plan;
   }
   EXPECT_EQ(plan.merge, Merge::kLate);
 }
