@@ -1,5 +1,6 @@
 // longhaul plan: what would be chosen on a link, and why.
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -58,7 +59,7 @@ nlohmann::ordered_json json_of(const PlanRequest& request, const Planned& result
 }
 
 std::string bytes_text(double bytes) {
-  return to_string(ByteCount{.value = static_cast<std::uint64_t>(bytes + 0.5)});
+  return to_string(ByteCount{.value = static_cast<std::uint64_t>(std::llround(bytes))});
 }
 
 void print_row(const char* name, const std::string& value) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <sstream>
+#include <utility>
 
 #include "longhaul/codec/payload.h"
 #include "longhaul/plan/planner.h"
@@ -43,26 +44,45 @@ std::string colour(double share) {
   return text.data();
 }
 
+// Attributes of an SVG element: name="value" for each pair.
+using Attributes = std::vector<std::pair<const char*, std::string>>;
+
+std::string element(const char* name, const Attributes& attributes, const std::string& content) {
+  std::string text = std::string("<") + name;
+  for (const auto& [key, value] : attributes)
+    text.append(" ").append(key).append("='").append(value).append("'");
+  return text + '>' + content + "</" + name + ">\n";
+}
+
+std::string at(double place) { return std::to_string(std::lround(place)); }
+
 void add_panel(std::ostringstream& out, const PlanMap& map, const std::string& title,
                const std::vector<std::vector<double>>& shares, double left) {
-  constexpr double kCell = 56;
+  constexpr double kWidth = 56;
+  constexpr double kHeight = 32;
   constexpr double kTop = 60;
-  out << "<text x=\"" << left << "\" y=\"24\" font-size=\"15\">" << title << "</text>\n";
+  out << element("text", {{"x", at(left)}, {"y", "24"}, {"font-size", "15"}}, title);
   for (std::size_t column = 0; column < map.bandwidths.size(); ++column) {
-    out << "<text x=\"" << left + kCell * (static_cast<double>(column) + 0.5)
-        << "\" y=\"48\" text-anchor=\"middle\">" << to_string(map.bandwidths[column])
-        << "</text>\n";
+    const double middle = left + kWidth * (static_cast<double>(column) + 0.5);
+    out << element("text", {{"x", at(middle)}, {"y", "48"}, {"text-anchor", "middle"}},
+                   to_string(map.bandwidths[column]));
   }
   for (std::size_t row = 0; row < map.latencies.size(); ++row) {
-    const double y = kTop + 32 * static_cast<double>(row);
-    out << "<text x=\"" << left - 6 << "\" y=\"" << y + 20 << "\" text-anchor=\"end\">"
-        << to_string(map.latencies[row]) << "</text>\n";
+    const double y = kTop + kHeight * static_cast<double>(row);
+    out << element("text", {{"x", at(left - 6)}, {"y", at(y + 20)}, {"text-anchor", "end"}},
+                   to_string(map.latencies[row]));
     for (std::size_t column = 0; column < map.bandwidths.size(); ++column) {
-      const double x = left + kCell * static_cast<double>(column);
+      const double x = left + kWidth * static_cast<double>(column);
       const double share = shares[row][column];
-      out << "<rect x=\"" << x << "\" y=\"" << y << "\" width=\"54\" height=\"30\" fill=\""
-          << colour(share) << "\"/><text x=\"" << x + 27 << "\" y=\"" << y + 20
-          << "\" text-anchor=\"middle\">" << percent(share) << "</text>\n";
+      out << element("rect",
+                     {{"x", at(x)},
+                      {"y", at(y)},
+                      {"width", at(kWidth - 2)},
+                      {"height", at(kHeight - 2)},
+                      {"fill", colour(share)}},
+                     "")
+          << element("text", {{"x", at(x + 27)}, {"y", at(y + 20)}, {"text-anchor", "middle"}},
+                     percent(share));
     }
   }
 }
@@ -107,14 +127,17 @@ std::string plan_map_text(const PlanMap& map) {
 }
 
 std::string plan_map_svg(const PlanMap& map) {
-  std::ostringstream out;
-  out << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1330\" height=\"300\" "
-         "font-family=\"sans-serif\" font-size=\"11\">\n"
-         "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
-  add_panel(out, map, "d-sgd: % of the time spent computing", map.d_sgd, 70);
-  add_panel(out, map, map.recipe + ": % of the time spent computing", map.plan, 740);
-  out << "</svg>\n";
-  return out.str();
+  std::ostringstream panels;
+  panels << element("rect", {{"width", "100%"}, {"height", "100%"}, {"fill", "white"}}, "");
+  add_panel(panels, map, "d-sgd: % of the time spent computing", map.d_sgd, 70);
+  add_panel(panels, map, map.recipe + ": % of the time spent computing", map.plan, 740);
+  return element("svg",
+                 {{"xmlns", "http://www.w3.org/2000/svg"},
+                  {"width", "1330"},
+                  {"height", "300"},
+                  {"font-family", "sans-serif"},
+                  {"font-size", "11"}},
+                 panels.str());
 }
 
 }  // namespace longhaul::apps

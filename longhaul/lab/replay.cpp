@@ -22,6 +22,7 @@ std::vector<Seconds> times_of(const Scenario& scenario, const RunResult& run,
   const std::size_t replicas = peers.size();
   const auto delay = static_cast<std::size_t>(run.delay_steps);
   std::vector<SimulatedLink> links;
+  links.reserve(replicas);
   for (const SimulatedPeer& peer : peers) links.emplace_back(peer.link);
   std::vector<Seconds> now(replicas);
   std::vector<std::vector<Seconds>> arrived;  // by round, then by replica

@@ -43,8 +43,4 @@ const IterationModel& calibrated_model(Merge merge) {
   return kOptimizer;
 }
 
-double default_iterations(const Plan& plan) {
-  return calibrated_model(plan.merge).steps(plan.keep_ratio, plan.delay_steps);
-}
-
 }  // namespace longhaul

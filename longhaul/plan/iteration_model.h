@@ -33,7 +33,4 @@ constexpr double kAgreement = 0.0;
 
 const IterationModel& calibrated_model(Merge merge);
 
-// N of a plan by the calibration of its merge rule.
-double default_iterations(const Plan& plan);
-
 }  // namespace longhaul

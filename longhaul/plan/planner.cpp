@@ -83,8 +83,8 @@ class RandomPlanner final : public Planner {
   static constexpr std::size_t kRoundsBetween = 20;
 
   Decision by_lot(const Conditions& replicas, Plan plan) {
-    const auto most = static_cast<std::uint64_t>(2 * plan.delay_steps + 1);
-    plan.delay_steps = static_cast<int>(random_() % most);
+    const std::uint64_t delays = 2 * static_cast<std::uint64_t>(plan.delay_steps) + 1;
+    plan.delay_steps = static_cast<int>(random_() % delays);
     return as_it_is(replicas, sizes_, plan, "the bytes of auto, and a delay drawn by lot");
   }
 

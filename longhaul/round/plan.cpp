@@ -23,6 +23,7 @@ std::string_view name_of(Merge merge) {
 
 std::vector<std::string> merge_names() {
   std::vector<std::string> names;
+  names.reserve(kMerges.size());
   for (const NamedMerge& row : kMerges) names.emplace_back(row.name);
   return names;
 }
