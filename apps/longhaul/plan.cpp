@@ -76,7 +76,8 @@ void print_plan(const PlanRequest& request, const Planned& result) {
   const Decision& decision = result.decision;
   const double share = efficiency(request, decision.step_time);
   print_row("keep ratio", formatted("%.4g", decision.plan.keep_ratio));
-  print_row("delay", std::to_string(decision.plan.delay_steps) + " steps");
+  print_row("delay", std::to_string(decision.plan.delay_steps) +
+                         (decision.plan.delay_steps == 1 ? " step" : " steps"));
   print_row("merge", std::string(name_of(decision.plan.merge)));
   print_row("step time", to_string(decision.step_time) +
                              formatted(", %.0f %% computing", 100 * share) +
