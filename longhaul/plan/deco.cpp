@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "longhaul/base/check.h"
 #include "longhaul/plan/reason.h"

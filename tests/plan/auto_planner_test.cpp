@@ -12,8 +12,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr CodecSpec kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
-constexpr std::size_t kElements = 1'000'000;
+using ::longhaul::testing::kElements;
+using ::longhaul::testing::kTopBf16;
 constexpr std::size_t kReplicas = 4;
 
 RoundSizes sizes_of_four() { return {kTopBf16, kElements, kReplicas}; }

@@ -13,8 +13,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr CodecSpec kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
-constexpr std::size_t kElements = 1'000'000;
+using ::longhaul::testing::kElements;
+using ::longhaul::testing::kTopBf16;
 
 TEST(ConvergenceFactor, HasItsClosedForm) {
   EXPECT_DOUBLE_EQ(convergence_factor(1, 0), 0);

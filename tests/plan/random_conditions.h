@@ -4,9 +4,13 @@
 #include <cmath>
 #include <random>
 
+#include "longhaul/codec/codec.h"
 #include "longhaul/plan/conditions.h"
 
 namespace longhaul::testing {
+
+inline constexpr CodecSpec kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
+inline constexpr std::size_t kElements = 1'000'000;
 
 inline double uniform_in(std::mt19937_64& random, double least, double most) {
   return least + (most - least) * static_cast<double>(random() >> 11) * 0x1p-53;
