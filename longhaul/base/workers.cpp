@@ -76,7 +76,9 @@ void Workers::work_through() {
     const MutexLock lock(mutex_);
     --running_;
     if (failure) {
-      if (!failure_) failure_ = failure;
+      // Given away or dropped while the lock is held: the caller may be done with it right after.
+      if (!failure_) failure_ = std::move(failure);
+      failure = nullptr;
       next_ = tasks_;  // what has not begun is left out
     }
     if (next_ == tasks_ && running_ == 0) idle_.notify_all();
