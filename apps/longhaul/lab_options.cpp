@@ -1,6 +1,10 @@
 #include "apps/longhaul/lab_options.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "apps/longhaul/installed.h"
+#include "longhaul/lab/oracle.h"
 #include "longhaul/sync/recipe.h"
 
 namespace longhaul::apps {
@@ -22,6 +26,7 @@ std::string footer() {
          "  longhaul lab fashion-wan --recipe 'dd-ef-sgd:keep_ratio=0.05:delay_steps=3' --seed "
          "1,2,3\n"
          "  longhaul lab fashion-wan --set link.up=20mbit --grid train.lr=0.02,0.05,0.1\n"
+         "  longhaul lab fashion-varying --oracle --recipe auto,frozen\n"
          "\nExits with 0 when the runs are done (also when a target was not reached), 1 when a run "
          "failed or\ndata is missing, 2 on wrong use, 130 when interrupted.";
 }
@@ -57,6 +62,10 @@ CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments) {
   lab->add_option("--replay", arguments.replay,
                   "Do not train: recompute the times of the runs in this directory of results for "
                   "the scenario's links (fixed plans only)");
+  lab->add_flag("--oracle", arguments.oracle,
+                "Judge the recipes (default: auto) against hindsight: the best fixed plan of a "
+                "grid, and a planner that knows the links; runs end at the target. With --replay "
+                "the fixed plans come from there");
   lab->add_flag("--json", arguments.json, "One JSON object on standard output");
   return lab;
 }
@@ -80,6 +89,14 @@ Result<lab::StudyRequest> study_request(const LabArguments& arguments) {
     if (!axis.ok()) return std::move(axis).error().within("--grid");
     request.grid.push_back(std::move(axis).value());
   }
+  if (!arguments.oracle) return request;
+  if (!request.grid.empty())
+    return Error{ErrorCode::kInvalidArgument, "--oracle: not together with --grid"};
+  if (request.recipes.empty()) request.recipes = {"auto"};
+  request.recipes.emplace_back(lab::kClairvoyant);
+  if (arguments.replay.empty())
+    std::ranges::copy(lab::fixed_plans(), std::back_inserter(request.recipes));
+  request.settings.insert(request.settings.begin(), {.key = "train.stop", .value = "target"});
   return request;
 }
 

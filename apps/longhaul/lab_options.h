@@ -22,6 +22,7 @@ struct LabArguments {
   std::size_t threads = 0;  // 0: all cores
   std::string out;          // empty: ./longhaul-results/SCENARIO
   std::string replay;       // a directory of results; empty: train
+  bool oracle = false;
   bool json = false;
 };
 

@@ -12,6 +12,7 @@
 #include "apps/longhaul_torch/interrupt.h"
 #include "apps/longhaul_torch/lab_files.h"
 #include "longhaul/base/workers.h"
+#include "longhaul/lab/oracle.h"
 #include "longhaul/lab/progress.h"
 #include "longhaul/lab/replay.h"
 #include "longhaul/lab/summary.h"
@@ -116,11 +117,14 @@ class Study {
 
 void print_results(const LabArguments& arguments, const lab::Scenario& scenario,
                    const std::vector<RunResult>& runs, const LabFiles& files) {
+  std::optional<lab::Verdict> verdict;
+  if (arguments.oracle) verdict = lab::verdict_of(runs);
   if (arguments.json) {
-    std::cout << lab_json(scenario, runs) << '\n';
+    std::cout << lab_json(scenario, runs, verdict) << '\n';
     return;
   }
   if (!runs.empty()) std::cout << lab::summary_table(scenario, runs) << '\n';
+  if (verdict) std::cout << lab::verdict_text(*verdict) << '\n';
   std::cout << "report: " << files.report().string() << '\n';
 }
 
@@ -157,11 +161,9 @@ int run_lab(const LabArguments& arguments) {
   notice_interrupts();
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
   Status outcome = Done{};
-  if (arguments.replay.empty()) {
+  if (!arguments.replay.empty()) outcome = replay_runs(arguments.replay, scenario, *files);
+  if (outcome.ok() && (arguments.replay.empty() || arguments.oracle))
     outcome = Study(*points, arguments.threads > 0 ? arguments.threads : cores, *files).run();
-  } else {
-    outcome = replay_runs(arguments.replay, scenario, *files);
-  }
   const Result<std::vector<RunResult>> runs = files->finish(scenario);
   if (!outcome.ok()) {
     const bool is_wrong_use = outcome.error().code == ErrorCode::kInvalidArgument;

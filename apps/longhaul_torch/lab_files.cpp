@@ -78,8 +78,11 @@ Result<std::vector<lab::RunResult>> read_runs(const std::filesystem::path& direc
   return runs;
 }
 
-std::string lab_json(const lab::Scenario& scenario, const std::vector<lab::RunResult>& runs) {
-  return dumped(results_json(scenario, runs, lab::Curves::kLeftOut), 2);
+std::string lab_json(const lab::Scenario& scenario, const std::vector<lab::RunResult>& runs,
+                     const std::optional<lab::Verdict>& verdict) {
+  nlohmann::ordered_json json = results_json(scenario, runs, lab::Curves::kLeftOut);
+  if (verdict) json["oracle"] = verdict_json(*verdict);
+  return dumped(json, 2);
 }
 
 }  // namespace longhaul::apps

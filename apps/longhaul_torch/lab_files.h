@@ -4,10 +4,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "longhaul/base/result.h"
+#include "longhaul/lab/oracle.h"
 #include "longhaul/lab/results.h"
 #include "longhaul/lab/scenario.h"
 
@@ -35,7 +37,8 @@ class LabFiles {
 // The runs of a directory that an earlier lab has left.
 Result<std::vector<lab::RunResult>> read_runs(const std::filesystem::path& directory);
 
-// What --json prints: results.json without the curves.
-std::string lab_json(const lab::Scenario& scenario, const std::vector<lab::RunResult>& runs);
+// What --json prints: results.json without the curves, and the verdict where one was asked for.
+std::string lab_json(const lab::Scenario& scenario, const std::vector<lab::RunResult>& runs,
+                     const std::optional<lab::Verdict>& verdict);
 
 }  // namespace longhaul::apps

@@ -9,8 +9,13 @@ namespace {
 
 constexpr double kProbeBytes = 1e5;
 
-TransferSample probe(const RateTrace& rate) {
-  return {.bytes = kProbeBytes, .duration = rate.finish(Seconds(0), kProbeBytes)};
+TransferSample probe(const RateTrace& rate, Seconds time) {
+  return {.bytes = kProbeBytes, .duration = rate.finish(time, kProbeBytes) - time};
+}
+
+Bandwidth truth(const RateTrace& rate, Seconds time) {
+  const TransferSample sample = probe(rate, time);
+  return {.bytes_per_second = sample.bytes / sample.duration.count()};
 }
 
 // In double: the squares of a run that diverges leave the range of float before its values do.
@@ -39,12 +44,13 @@ LivePlanner::LivePlanner(const Recipe& recipe, const Scenario& scenario,
                              .may_look_ahead = scenario.train.optimizer != "adamw",
                              .seed = seed},
                             RoundSizes(recipe.codec, elements, peers.size()))),
-      links_(peers.size()) {
-  for (std::size_t i = 0; i < peers.size(); ++i) {
-    links_[i].up.add(probe(peers[i].link.up));
-    links_[i].down.add(probe(peers[i].link.down));
+      knows_links_(recipe.planner == PlannerKind::kClairvoyant) {
+  for (const SimulatedPeer& peer : peers) {
+    Link& link = links_.emplace_back(Link{.model = peer.link, .up = {}, .down = {}});
+    link.up.add(probe(peer.link.up, Seconds(0)));
+    link.down.add(probe(peer.link.down, Seconds(0)));
   }
-  adopt(0, Seconds(0), planner_->first(conditions()));
+  adopt(0, Seconds(0), planner_->first(conditions(Seconds(0))));
 }
 
 void LivePlanner::adopt(std::size_t step, Seconds time, const Decision& decision) {
@@ -73,14 +79,19 @@ void LivePlanner::learn_until(Seconds time) {
   });
 }
 
-Conditions LivePlanner::conditions() const {
+Conditions LivePlanner::conditions(Seconds time) const {
+  // From an announcement until the first bytes of the new plan, about half a loop passes.
+  const Seconds then = decisions_.empty() ? time
+                                          : time + decisions_.back().predicted_step_time *
+                                                       (0.5 * (plan_.delay_steps + 1));
   Conditions all;
   for (std::size_t i = 0; i < links_.size(); ++i) {
     const ReplicaSettings& replica = scenario_.replicas[i];
-    all.push_back({.compute = replica.step_time,     // paced, so every step takes this long
-                   .latency = replica.link.latency,  // half a ping, which nothing delays
-                   .up = *links_[i].up.low(),
-                   .down = *links_[i].down.low()});
+    all.push_back(
+        {.compute = replica.step_time,     // paced, so every step takes this long
+         .latency = replica.link.latency,  // half a ping, which nothing delays
+         .up = knows_links_ ? truth(links_[i].model.up, then) : *links_[i].up.low(),
+         .down = knows_links_ ? truth(links_[i].model.down, then) : *links_[i].down.low()});
   }
   return all;
 }
@@ -94,7 +105,7 @@ std::optional<Plan> LivePlanner::round_closed(const ClosedRound& round) {
                         .square = square_of(submission, scratch)});
   const double mean_square = square_of(round.mean);
   const std::optional<Decision> decision =
-      planner_->round_closed({.replicas = conditions(),
+      planner_->round_closed({.replicas = conditions(round.time),
                               .agreement = agreement_of(messages, mean_square),
                               .mean_norm = std::sqrt(mean_square),
                               .current = plan_});

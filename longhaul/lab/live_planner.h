@@ -35,16 +35,18 @@ class LivePlanner {
 
  private:
   struct Link {
+    LinkModel model;
     RateEstimator up;
     RateEstimator down;
   };
 
   void learn_until(Seconds time);
-  [[nodiscard]] Conditions conditions() const;
+  [[nodiscard]] Conditions conditions(Seconds time) const;
   void adopt(std::size_t step, Seconds time, const Decision& decision);
 
   const Scenario& scenario_;
   std::unique_ptr<Planner> planner_;
+  bool knows_links_;
   std::vector<Link> links_;
   std::deque<Transfer> seen_;  // those that may not have ended yet as far as the hub knows
   Plan plan_;

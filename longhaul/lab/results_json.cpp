@@ -203,6 +203,21 @@ Json results_json(const Scenario& scenario, const std::vector<RunResult>& runs, 
           {"runs", std::move(list)}};
 }
 
+Json verdict_json(const Verdict& verdict) {
+  const auto json_of = [](const Judged& judged) {
+    return Json{{"recipe", judged.recipe}, {"time_s", value_or_null(judged.time_s)}};
+  };
+  Json list = Json::array();
+  for (const Judged& judged : verdict.judged) {
+    Json json = json_of(judged);
+    json["regret"] = value_or_null(verdict.regret(judged));
+    list.push_back(std::move(json));
+  }
+  return {{"best_fixed", json_of(verdict.best_fixed)},
+          {"clairvoyant", json_of(verdict.clairvoyant)},
+          {"judged", std::move(list)}};
+}
+
 void write_run_events(EventLog& log, const RunResult& run) {
   log.write("run_started",
             {{"recipe", run.recipe}, {"settings", run.settings}, {"seed", run.seed}});

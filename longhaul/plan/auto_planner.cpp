@@ -46,9 +46,6 @@ Decision AutoPlanner::best(const Conditions& replicas) const {
 Decision AutoPlanner::search(const Conditions& replicas) const {
   LONGHAUL_CHECK(!replicas.empty());
   const IterationModel model = model_of(merge_);
-  std::array<double, kMostAutoDelay + 1> late_cost{};
-  for (int delay = 0; delay <= limits_.most_delay; ++delay)
-    late_cost.at(static_cast<std::size_t>(delay)) = model.delay_cost(delay);
   const std::span<const RoundSize> table = sizes_.table();
   Plan best;
   std::size_t best_row = 0;
@@ -57,8 +54,7 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
     const Pace pace = pace_of(replicas, table[row]);
     const double dropped = 1 + model.drop_cost(table[row].keep_ratio);
     for (int delay = 0; delay <= limits_.most_delay; ++delay) {
-      const Seconds time =
-          pace.at(delay) * (dropped + late_cost.at(static_cast<std::size_t>(delay)));
+      const Seconds time = pace.at(delay) * (dropped + model.delay_cost(delay));
       if (time < least) {
         best = {.keep_ratio = table[row].keep_ratio, .delay_steps = delay, .merge = merge_};
         best_row = row;

@@ -1,26 +1,17 @@
 #include "longhaul/plan/iteration_model.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace longhaul {
 namespace {
 
 // Steps to 84 % on fashion-wan over those of synchronous training; docs/planner.md has the runs.
 // The optimizer on a late mean diverges at most delays: its figure only says "do not".
-constexpr IterationModel kOptimizer{.per_step = 0.5, .power = 1, .drop = 0.005, .drop_power = 1};
-constexpr IterationModel kLate{.per_step = 0.03, .power = 1, .drop = 0.0004, .drop_power = 1};
-constexpr IterationModel kAhead{.per_step = 0.09, .power = 1, .drop = 0.004, .drop_power = 1};
+constexpr IterationModel kOptimizer{.per_step = 0.5, .drop = 0.005};
+constexpr IterationModel kLate{.per_step = 0.03, .drop = 0.0004};
+constexpr IterationModel kAhead{.per_step = 0.09, .drop = 0.004};
 
 }  // namespace
-
-double IterationModel::delay_cost(int delay_steps) const {
-  return per_step * std::pow(delay_steps, power);
-}
-
-double IterationModel::drop_cost(double keep_ratio) const {
-  return drop * std::pow(1 / keep_ratio - 1, drop_power);
-}
 
 IterationModel IterationModel::corrected(std::optional<double> agreement) const {
   IterationModel model = *this;

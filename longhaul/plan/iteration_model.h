@@ -8,15 +8,13 @@
 
 namespace longhaul {
 
-// N = 1 + per_step·τ^power + drop·(1/δ - 1)^drop_power
+// N = 1 + per_step·τ + drop·(1/δ - 1)
 struct IterationModel {
   double per_step = 0;
-  double power = 1;
   double drop = 0;
-  double drop_power = 1;
 
-  [[nodiscard]] double delay_cost(int delay_steps) const;
-  [[nodiscard]] double drop_cost(double keep_ratio) const;
+  [[nodiscard]] double delay_cost(int delay_steps) const { return per_step * delay_steps; }
+  [[nodiscard]] double drop_cost(double keep_ratio) const { return drop * (1 / keep_ratio - 1); }
   [[nodiscard]] double steps(double keep_ratio, int delay_steps) const {
     return 1 + delay_cost(delay_steps) + drop_cost(keep_ratio);
   }

@@ -160,6 +160,7 @@ std::unique_ptr<Planner> make_planner(const PlannerSetup& setup, RoundSizes size
     case PlannerKind::kDeco:
       return std::make_unique<DecoPlanner>(std::move(sizes), setup.plan.merge);
     case PlannerKind::kAuto:
+    case PlannerKind::kClairvoyant:
       return std::make_unique<AutoPlanner>(std::move(sizes), limits);
     case PlannerKind::kFrozen:
       return std::make_unique<FrozenPlanner>(AutoPlanner(std::move(sizes), limits));

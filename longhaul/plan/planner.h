@@ -14,12 +14,13 @@
 namespace longhaul {
 
 enum class PlannerKind : std::uint8_t {
-  kNone,       // the recipe's plan, for ever
-  kDeco,       // DeCo's ratio and delay with the recipe's merge rule
-  kAuto,       // the least predicted time to the target
-  kFrozen,     // what auto chooses at the start
-  kRandom,     // auto's ratio, hence its bytes, with a delay drawn by lot: a planner must beat it
-  kAccordion,  // a tenth or nearly everything, by how fast the gradient's norm changes
+  kNone,         // the recipe's plan, for ever
+  kDeco,         // DeCo's ratio and delay with the recipe's merge rule
+  kAuto,         // the least predicted time to the target
+  kFrozen,       // what auto chooses at the start
+  kClairvoyant,  // auto, told the truth about the links to come: a bound, for the lab only
+  kRandom,       // auto's ratio, hence its bytes, with a delay drawn by lot: a planner must beat it
+  kAccordion,    // a tenth or nearly everything, by how fast the gradient's norm changes
 };
 
 // What is known when a round has closed.

@@ -57,6 +57,22 @@ class Results(LabCommand):
                 self.assertEqual(replayed[key], run[key], key)
         self.assert_refused(self.longhaul("lab", "smoke", "--replay", "nowhere"), "nowhere", code=1)
 
+    def test_oracle_judges_against_the_best_fixed_plan_of_an_earlier_run(self):
+        plans = "static:keep_ratio=0.05:delay_steps=2,static:keep_ratio=0.1:delay_steps=1"
+        self.assertEqual(self.longhaul("lab", "smoke", "--recipe", plans, "--out", "fixed").returncode, 0)
+        times = [run["time_to_target_s"]
+                 for run in json.loads((self.directory / "fixed/results.json").read_text())["runs"]]
+        done = self.longhaul("lab", "smoke", "--oracle", "--replay", "fixed", "--out", "judged", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        oracle = result["oracle"]
+        self.assertAlmostEqual(oracle["best_fixed"]["time_s"], min(times))
+        auto = next(run["time_to_target_s"] for run in result["runs"] if run["recipe"] == "auto")
+        self.assertAlmostEqual(oracle["judged"][0]["regret"], auto / min(times) - 1)
+        self.assertGreater(oracle["clairvoyant"]["time_s"], 0)
+        done = self.longhaul("lab", "smoke", "--oracle", "--replay", "fixed", "--out", "judged")
+        self.assertIn("than the best fixed plan", done.stdout)
+
     def test_writes_results_report_and_events(self):
         done = self.longhaul("lab", "smoke", "--recipe", "d-sgd", "--out", "there")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -95,6 +111,7 @@ class Refusals(LabCommand):
                 (("lab", "smoke", "--recipe", "d-sgd,deco-ahead", "--set", "train.optimizer=adamw"), "ahead", "adamw"),
                 (("lab", "smoke", "--set", "train.lr=fast"), "train.lr", "expected"),
                 (("lab", "smoke", "--seed", "one"), "--seed"),
+                (("lab", "smoke", "--oracle", "--grid", "train.lr=0.1,0.2"), "--oracle", "--grid"),
                 (("lab", "smoke", "--threads", "0"), "--threads"),
                 (("lab",), "scenario"),
                 (("labs",), "labs"),
