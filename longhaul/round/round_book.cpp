@@ -1,0 +1,76 @@
+#include "longhaul/round/round_book.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "longhaul/base/check.h"
+
+namespace longhaul {
+
+void RoundBook::join(std::size_t slot, float weight, std::uint64_t from_step) {
+  LONGHAUL_CHECK_GE(from_step, next_);
+  members_[slot] = {.weight = weight, .from_step = from_step};
+}
+
+void RoundBook::leave(std::size_t slot) { members_.erase(slot); }
+
+Taken RoundBook::submit(std::size_t slot, std::uint64_t step, ByteBuffer payload, TimePoint now) {
+  const auto member = members_.find(slot);
+  if (member == members_.end()) return Taken::kNotMember;
+  if (step < next_) return Taken::kTooLate;
+  if (step < member->second.from_step) return Taken::kNotMember;
+  const bool is_new = open_[step]
+                          .try_emplace(slot, Submitted{.payload = std::move(payload),
+                                                       .weight = member->second.weight,
+                                                       .at = now})
+                          .second;
+  return is_new ? Taken::kIn : Taken::kAlreadyIn;
+}
+
+std::optional<TimePoint> RoundBook::closes_at() const {
+  const auto round = open_.find(next_);
+  if (round == open_.end()) return std::nullopt;
+  std::size_t live = 0;
+  std::vector<TimePoint> times;  // of the live members that have submitted
+  for (const auto& [slot, member] : members_) {
+    if (member.from_step > next_) continue;
+    ++live;
+    const auto submitted = round->second.find(slot);
+    if (submitted != round->second.end()) times.push_back(submitted->second.at);
+  }
+  if (live == 0) return std::nullopt;  // everyone is away: wait for them
+  if (times.size() == live) {
+    TimePoint latest{};
+    for (const auto& [slot, submitted] : round->second) latest = std::max(latest, submitted.at);
+    return latest;
+  }
+  const auto needed = static_cast<std::size_t>(
+      std::max(1.0, std::ceil(policy_.quorum * static_cast<double>(live) - 1e-9)));
+  if (times.size() < needed) return std::nullopt;
+  std::ranges::sort(times);
+  return time_after(times[needed - 1], policy_.grace);
+}
+
+ClosingRound RoundBook::close() {
+  const auto round = open_.find(next_);
+  LONGHAUL_CHECK(round != open_.end());
+  ClosingRound closing{.step = next_};
+  // Members and those who submitted before they left, in replica order.
+  std::map<std::size_t, Entry> entries;
+  for (const auto& [slot, member] : members_) {
+    if (member.from_step <= next_) entries[slot] = {.slot = slot, .weight = member.weight};
+  }
+  for (auto& [slot, submitted] : round->second) {
+    entries[slot] = {.slot = slot,
+                     .weight = submitted.weight,
+                     .has_submitted = true,
+                     .payload = std::move(submitted.payload)};
+  }
+  for (auto& [slot, entry] : entries) closing.members.push_back(std::move(entry));
+  open_.erase(round);
+  ++next_;
+  return closing;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,84 @@
+// Which rounds are open, who takes part in them, and when they close. Pure: time comes in, rounds
+// go out; the hub feeds it.
+//
+// Rounds close in order. A round waits for every live member, or, with a smaller quorum, for that
+// share of them and then for a while longer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "longhaul/base/bytes.h"
+#include "longhaul/base/clock.h"
+
+namespace longhaul {
+
+struct RoundPolicy {
+  double quorum = 1.0;  // share of the live members, above 0
+  Seconds grace{};      // how long the others are waited for once the quorum is there
+};
+
+// What became of a submission.
+enum class Taken : std::uint8_t {
+  kIn,
+  kAlreadyIn,  // the same replica has submitted to this round before: nothing counts twice
+  kTooLate,    // the round has closed without it: the update goes back to its replica
+  kNotMember,  // the replica takes part from a later round on
+};
+
+// One member's part in a round that closes.
+struct Entry {
+  std::size_t slot = 0;
+  float weight = 1.0F;
+  bool has_submitted = false;  // else it was not waited for any longer
+  ByteBuffer payload;          // empty: nothing to send
+};
+
+struct ClosingRound {
+  std::uint64_t step = 0;
+  std::vector<Entry> members;  // in replica order: their weights make the divisor
+};
+
+class RoundBook {
+ public:
+  RoundBook(const RoundPolicy& policy, std::uint64_t first_step)
+      : policy_(policy), next_(first_step) {}
+
+  // Member of every round from `from_step` on, which is not before next_step().
+  void join(std::size_t slot, float weight, std::uint64_t from_step);
+  // No round waits for it any longer; what it has submitted stays in.
+  void leave(std::size_t slot);
+  [[nodiscard]] bool is_member(std::size_t slot) const { return members_.contains(slot); }
+  [[nodiscard]] std::size_t members() const { return members_.size(); }
+
+  Taken submit(std::size_t slot, std::uint64_t step, ByteBuffer payload, TimePoint now);
+
+  // The round that closes next.
+  [[nodiscard]] std::uint64_t next_step() const { return next_; }
+  // Since when it may close; nothing while it waits for someone.
+  [[nodiscard]] std::optional<TimePoint> closes_at() const;
+  // Precondition: closes_at() has come.
+  ClosingRound close();
+
+ private:
+  struct Member {
+    float weight = 1.0F;
+    std::uint64_t from_step = 0;
+  };
+  struct Submitted {
+    ByteBuffer payload;
+    float weight = 1.0F;
+    TimePoint at;
+  };
+  using OpenRound = std::map<std::size_t, Submitted>;  // by slot
+
+  RoundPolicy policy_;
+  std::uint64_t next_;
+  std::map<std::size_t, Member> members_;
+  std::map<std::uint64_t, OpenRound> open_;
+};
+
+}  // namespace longhaul
