@@ -24,6 +24,8 @@ packages=(
   libspdlog-dev         # log
   libtomlplusplus-dev   # scenario files
   libjs-chart.js        # charts of the report page
+  libprotobuf-dev       # messages between replicas and hub
+  protobuf-compiler     # writes their code
 
   # Programs
   libcli11-dev          # command line

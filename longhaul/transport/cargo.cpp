@@ -1,0 +1,140 @@
+#include "longhaul/transport/cargo.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "longhaul/base/check.h"
+
+namespace longhaul {
+namespace {
+
+// Small transfers are cut too, so that the receiver sees how fast they pass.
+constexpr std::size_t kLeastChunk = 1024;
+constexpr std::size_t kMostChunk = std::size_t{256} * 1024;
+constexpr std::size_t kChunksOfATransfer = 16;
+
+Error bad_chunk(const std::string& what) {
+  return Error{ErrorCode::kCorruptPayload, "chunk: " + what};
+}
+
+// Marks [begin, end) as there. False, and nothing marked, where it overlaps what is there.
+bool add_piece(std::map<std::size_t, std::size_t>& pieces, std::size_t begin, std::size_t end) {
+  auto after = pieces.lower_bound(begin);
+  if (after != pieces.end() && after->first < end) return false;
+  if (after != pieces.begin()) {
+    auto before = std::prev(after);
+    if (before->second > begin) return false;
+    if (before->second == begin) {
+      begin = before->first;
+      pieces.erase(before);
+    }
+  }
+  if (after != pieces.end() && after->first == end) {
+    end = after->second;
+    pieces.erase(after);
+  }
+  pieces.emplace(begin, end);
+  return true;
+}
+
+Result<TransferId> id_of(const v1::Chunk& chunk) {
+  TransferId id{.step = chunk.step(), .part = chunk.part()};
+  switch (chunk.cargo()) {
+    case v1::CARGO_UPDATE:
+      id.cargo = Cargo::kUpdate;
+      return id;
+    case v1::CARGO_MEAN:
+      id.cargo = Cargo::kMean;
+      return id;
+    case v1::CARGO_SNAPSHOT:
+      id.cargo = Cargo::kSnapshot;
+      return id;
+    default:
+      return bad_chunk("unknown cargo " + std::to_string(chunk.cargo()));
+  }
+}
+
+v1::Cargo name_of(Cargo cargo) {
+  switch (cargo) {
+    case Cargo::kUpdate:
+      return v1::CARGO_UPDATE;
+    case Cargo::kMean:
+      return v1::CARGO_MEAN;
+    case Cargo::kSnapshot:
+      break;
+  }
+  return v1::CARGO_SNAPSHOT;
+}
+
+}  // namespace
+
+void OutgoingCargo::add(TransferId id, SharedBytes bytes) {
+  transfers_.push_back({.id = id, .bytes = std::move(bytes)});
+}
+
+Frame OutgoingCargo::next_chunk() {
+  LONGHAUL_CHECK(!transfers_.empty());
+  Transfer& transfer = transfers_.front();
+  const std::size_t total = transfer.bytes->size();
+  const std::size_t size = std::min(std::clamp(total / kChunksOfATransfer, kLeastChunk, kMostChunk),
+                                    total - transfer.sent);
+  Frame frame;
+  v1::Chunk& chunk = *frame.mutable_chunk();
+  chunk.set_cargo(name_of(transfer.id.cargo));
+  chunk.set_step(transfer.id.step);
+  chunk.set_part(transfer.id.part);
+  chunk.set_total(total);
+  chunk.set_offset(transfer.sent);
+  chunk.set_data(transfer.bytes->data() + transfer.sent, size);
+  transfer.sent += size;
+  if (transfer.sent == total) transfers_.pop_front();
+  return frame;
+}
+
+Result<IncomingCargo::Transfer*> IncomingCargo::transfer_of(const TransferId& id,
+                                                            const v1::Chunk& chunk, TimePoint now) {
+  const auto known = transfers_.find(id);
+  if (known != transfers_.end()) {
+    if (known->second.bytes.size() != chunk.total())
+      return bad_chunk("the size of its transfer changed");
+    return &known->second;
+  }
+  if (transfers_.size() >= limits_.most_transfers)
+    return bad_chunk("more than " + std::to_string(limits_.most_transfers) +
+                     " transfers at the same time");
+  Transfer& transfer = transfers_[id];
+  transfer.bytes.resize(chunk.total());
+  transfer.first_chunk = chunk.data().size();
+  transfer.first_at = now;
+  return &transfer;
+}
+
+Result<std::optional<Arrival>> IncomingCargo::take(v1::Chunk& chunk, TimePoint now) {
+  const Result<TransferId> id = id_of(chunk);
+  if (!id.ok()) return id.error();
+  const std::size_t size = chunk.data().size();
+  if (chunk.total() > limits_.most_bytes)
+    return bad_chunk("a transfer of " + std::to_string(chunk.total()) +
+                     " bytes, expected at most " + std::to_string(limits_.most_bytes));
+  if (chunk.offset() > chunk.total() || size > chunk.total() - chunk.offset() ||
+      (size == 0 && chunk.total() > 0))
+    return bad_chunk("outside of its transfer");
+  const Result<Transfer*> found = transfer_of(*id, chunk, now);
+  if (!found.ok()) return found.error();
+  Transfer& transfer = **found;
+  if (size > 0 && !add_piece(transfer.pieces, chunk.offset(), chunk.offset() + size))
+    return bad_chunk("came twice");
+  std::ranges::copy(std::as_bytes(std::span(chunk.data())),
+                    transfer.bytes.begin() + static_cast<std::ptrdiff_t>(chunk.offset()));
+  transfer.received += size;
+  if (transfer.received < transfer.bytes.size()) return std::optional<Arrival>();
+  Arrival arrival{.id = *id,
+                  .bytes = std::move(transfer.bytes),
+                  .timed_bytes = transfer.received - transfer.first_chunk,
+                  .duration = now - transfer.first_at};
+  transfers_.erase(*id);
+  return std::optional(std::move(arrival));
+}
+
+}  // namespace longhaul

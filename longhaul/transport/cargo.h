@@ -1,0 +1,89 @@
+// Bulk data in pieces: transfers are cut into chunks that travel on any lane, and put together
+// again at the other end.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "longhaul/base/bytes.h"
+#include "longhaul/base/clock.h"
+#include "longhaul/base/result.h"
+#include "longhaul/transport/stream.h"
+
+namespace longhaul {
+
+enum class Cargo : std::uint8_t { kUpdate, kMean, kSnapshot };
+
+struct TransferId {
+  Cargo cargo = Cargo::kUpdate;
+  std::uint64_t step = 0;  // of the round; 0 for snapshots
+  std::uint32_t part = 0;
+  auto operator<=>(const TransferId&) const =
+      default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
+};
+
+// Shared: the hub sends one mean to many replicas.
+using SharedBytes = std::shared_ptr<const ByteBuffer>;
+
+// Transfers on their way out, the oldest first. Pure: no stream, no thread.
+class OutgoingCargo {
+ public:
+  // An empty one is a chunk without data.
+  void add(TransferId id, SharedBytes bytes);
+  [[nodiscard]] bool is_empty() const { return transfers_.empty(); }
+  // The next piece. Precondition: not empty.
+  Frame next_chunk();
+  void clear() { transfers_.clear(); }
+
+ private:
+  struct Transfer {
+    TransferId id;
+    SharedBytes bytes;
+    std::size_t sent = 0;
+  };
+  std::deque<Transfer> transfers_;
+};
+
+// A transfer that is complete.
+struct Arrival {
+  TransferId id;
+  ByteBuffer bytes;
+  // Of the bytes behind the first chunk, whose own passage nobody saw; both 0 for one chunk.
+  std::size_t timed_bytes = 0;
+  Seconds duration{};
+};
+
+struct CargoLimits {
+  std::size_t most_bytes = 0;      // of a transfer
+  std::size_t most_transfers = 0;  // that may be incomplete at once
+};
+
+// Transfers on their way in. What a peer says is doubted: sizes, places, kinds.
+class IncomingCargo {
+ public:
+  explicit IncomingCargo(const CargoLimits& limits) : limits_(limits) {}
+
+  // The transfer that this chunk completes, if it does.
+  Result<std::optional<Arrival>> take(v1::Chunk& chunk, TimePoint now);
+  void clear() { transfers_.clear(); }
+
+ private:
+  struct Transfer {
+    ByteBuffer bytes;
+    std::map<std::size_t, std::size_t> pieces;  // begin → end, joined where they touch
+    std::size_t received = 0;
+    std::size_t first_chunk = 0;
+    TimePoint first_at;
+  };
+  Result<Transfer*> transfer_of(const TransferId& id, const v1::Chunk& chunk, TimePoint now);
+
+  CargoLimits limits_;
+  std::map<TransferId, Transfer> transfers_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,47 @@
+#include "longhaul/transport/lanes.h"
+
+#include <utility>
+
+namespace longhaul {
+
+void Lanes::add(StreamId id, StreamPtr stream) {
+  Lane& lane = lanes_[id];
+  lane.stream = std::move(stream);
+  lane.stream->read();
+  write_on(lane);
+}
+
+void Lanes::write_on(Lane& lane) {
+  if (lane.is_writing || outgoing_.is_empty()) return;
+  lane.is_writing = true;
+  lane.stream->write(outgoing_.next_chunk());
+}
+
+void Lanes::send(TransferId id, SharedBytes bytes) {
+  outgoing_.add(id, std::move(bytes));
+  for (auto& [lane_id, lane] : lanes_) write_on(lane);
+}
+
+void Lanes::on_written(StreamId id) {
+  const auto lane = lanes_.find(id);
+  if (lane == lanes_.end()) return;
+  lane->second.is_writing = false;
+  write_on(lane->second);
+}
+
+Result<std::optional<Arrival>> Lanes::on_chunk(StreamId id, v1::Chunk& chunk, TimePoint now) {
+  const auto lane = lanes_.find(id);
+  if (lane == lanes_.end()) return std::optional<Arrival>();
+  Result<std::optional<Arrival>> arrival = incoming_.take(chunk, now);
+  if (arrival.ok()) lane->second.stream->read();
+  return arrival;
+}
+
+void Lanes::close() {
+  for (auto& [id, lane] : lanes_) lane.stream->close();
+  lanes_.clear();
+  outgoing_.clear();
+  incoming_.clear();
+}
+
+}  // namespace longhaul

@@ -1,0 +1,46 @@
+// The data lanes of one replica, as either end sees them: what is to be sent is spread over them,
+// what comes is put together. Belongs to one loop.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+
+#include "longhaul/transport/cargo.h"
+#include "longhaul/transport/stream_mailbox.h"
+
+namespace longhaul {
+
+class Lanes {
+ public:
+  explicit Lanes(const CargoLimits& limits) : incoming_(limits) {}
+
+  // A stream that is ready for chunks; reading from it begins.
+  void add(StreamId id, StreamPtr stream);
+  [[nodiscard]] bool has(StreamId id) const { return lanes_.contains(id); }
+  [[nodiscard]] std::size_t count() const { return lanes_.size(); }
+
+  // Waits in a queue while every lane is busy.
+  void send(TransferId id, SharedBytes bytes);
+
+  void on_written(StreamId id);
+  // The transfer that is complete with it. An error ends the connection: a chunk is missing for
+  // good.
+  Result<std::optional<Arrival>> on_chunk(StreamId id, v1::Chunk& chunk, TimePoint now);
+
+  // Closes every lane and forgets what was on its way.
+  void close();
+
+ private:
+  struct Lane {
+    StreamPtr stream;
+    bool is_writing = false;
+  };
+  void write_on(Lane& lane);
+
+  std::map<StreamId, Lane> lanes_;
+  OutgoingCargo outgoing_;
+  IncomingCargo incoming_;
+};
+
+}  // namespace longhaul

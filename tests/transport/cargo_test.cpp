@@ -1,0 +1,120 @@
+#include "longhaul/transport/cargo.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace longhaul {
+namespace {
+
+constexpr CargoLimits kLimits{.most_bytes = 10'000'000, .most_transfers = 4};
+
+SharedBytes random_bytes(std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  ByteBuffer bytes(count);
+  for (std::byte& b : bytes) b = static_cast<std::byte>(random());
+  return std::make_shared<const ByteBuffer>(std::move(bytes));
+}
+
+std::vector<Frame> chunks_of(const SharedBytes& bytes, TransferId id = {}) {
+  OutgoingCargo out;
+  out.add(id, bytes);
+  std::vector<Frame> frames;
+  while (!out.is_empty()) frames.push_back(out.next_chunk());
+  return frames;
+}
+
+TimePoint after(double seconds) { return time_after(TimePoint{}, Seconds(seconds)); }
+
+TEST(Cargo, ComesTogetherInWhateverOrderItsChunksArrive) {
+  for (const std::size_t size : {0U, 1U, 1023U, 1025U, 50'000U, 5'000'000U}) {
+    const SharedBytes bytes = random_bytes(size, size);
+    std::vector<Frame> frames = chunks_of(bytes, {.cargo = Cargo::kMean, .step = 7});
+    std::ranges::shuffle(frames, std::mt19937_64(size + 1));
+    IncomingCargo in(kLimits);
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      Result<std::optional<Arrival>> arrival = in.take(*frames[i].mutable_chunk(), after(0));
+      ASSERT_TRUE(arrival.ok()) << arrival.error().message;
+      ASSERT_EQ(arrival->has_value(), i + 1 == frames.size());
+      if (!arrival->has_value()) continue;
+      EXPECT_EQ((*arrival)->bytes, *bytes);
+      EXPECT_EQ((*arrival)->id, (TransferId{.cargo = Cargo::kMean, .step = 7}));
+    }
+  }
+}
+
+TEST(Cargo, TransfersMayMix) {
+  const SharedBytes first = random_bytes(30'000, 1);
+  const SharedBytes second = random_bytes(20'000, 2);
+  std::vector<Frame> frames = chunks_of(first, {.step = 1});
+  std::ranges::move(chunks_of(second, {.step = 2}), std::back_inserter(frames));
+  std::ranges::shuffle(frames, std::mt19937_64(3));
+  IncomingCargo in(kLimits);
+  std::size_t complete = 0;
+  for (Frame& frame : frames) {
+    const Result<std::optional<Arrival>> arrival = in.take(*frame.mutable_chunk(), after(0));
+    ASSERT_TRUE(arrival.ok());
+    if (!arrival->has_value()) continue;
+    ++complete;
+    EXPECT_EQ((*arrival)->bytes, (*arrival)->id.step == 1 ? *first : *second);
+  }
+  EXPECT_EQ(complete, 2U);
+}
+
+TEST(Cargo, TimesTheBytesBehindTheFirstChunk) {
+  std::vector<Frame> frames = chunks_of(random_bytes(16'000, 1));
+  IncomingCargo in(kLimits);
+  double time = 5;
+  for (Frame& frame : frames) {
+    const Result<std::optional<Arrival>> arrival = in.take(*frame.mutable_chunk(), after(time));
+    time += 0.01;
+    if (!arrival->has_value()) continue;
+    EXPECT_EQ((*arrival)->timed_bytes, 16'000U - 1024U);
+    EXPECT_NEAR((*arrival)->duration.count(), 0.01 * static_cast<double>(frames.size() - 1), 1e-9);
+  }
+}
+
+v1::Chunk chunk_with(std::uint64_t total, std::uint64_t offset, std::size_t size) {
+  v1::Chunk chunk;
+  chunk.set_total(total);
+  chunk.set_offset(offset);
+  chunk.set_data(std::string(size, 'x'));
+  return chunk;
+}
+
+TEST(Cargo, RefusesWhatCannotBe) {
+  const auto refused = [](v1::Chunk chunk) {
+    IncomingCargo in(kLimits);
+    v1::Chunk earlier = chunk_with(100, 10, 20);
+    EXPECT_TRUE(in.take(earlier, after(0)).ok());
+    return !in.take(chunk, after(0)).ok();
+  };
+  EXPECT_FALSE(refused(chunk_with(100, 30, 70)));
+  EXPECT_TRUE(refused(chunk_with(100, 29, 1))) << "came before";
+  EXPECT_TRUE(refused(chunk_with(100, 0, 11))) << "overlaps";
+  EXPECT_TRUE(refused(chunk_with(101, 50, 1))) << "another size";
+  EXPECT_TRUE(refused(chunk_with(100, 99, 2))) << "over the end";
+  EXPECT_TRUE(refused(chunk_with(100, ~0ULL, 2))) << "far over the end";
+  EXPECT_TRUE(refused(chunk_with(100, 50, 0))) << "nothing";
+  EXPECT_TRUE(refused(chunk_with(kLimits.most_bytes + 1, 0, 1))) << "too large";
+  v1::Chunk unknown = chunk_with(100, 50, 1);
+  unknown.set_cargo(static_cast<v1::Cargo>(77));
+  EXPECT_TRUE(refused(unknown));
+}
+
+TEST(Cargo, HoldsOnlySoManyTransfersAtOnce) {
+  IncomingCargo in(kLimits);
+  for (std::uint64_t step = 0; step < kLimits.most_transfers; ++step) {
+    v1::Chunk chunk = chunk_with(100, 0, 1);
+    chunk.set_step(step);
+    EXPECT_TRUE(in.take(chunk, after(0)).ok());
+  }
+  v1::Chunk chunk = chunk_with(100, 0, 1);
+  chunk.set_step(99);
+  EXPECT_FALSE(in.take(chunk, after(0)).ok());
+}
+
+}  // namespace
+}  // namespace longhaul
