@@ -10,6 +10,10 @@ pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)        # PkgConfig::hwy
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)  # PkgConfig::xxhash
 pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
 find_package(Protobuf REQUIRED)  # protobuf::libprotobuf, protobuf::protoc
+if(LONGHAUL_GRPC)
+  pkg_check_modules(grpc REQUIRED IMPORTED_TARGET grpc++)
+  find_program(LONGHAUL_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
+endif()
 
 # Drawn into the report page, which opens offline.
 find_file(LONGHAUL_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH REQUIRED)

@@ -19,12 +19,13 @@ ARROWS = {
     "round": ["codec"],
     "plan": ["round", "link"],
     "transport": ["base"],
+    "grpc": ["transport"],
     "exchange": ["round", "link", "transport"],
     "sync": ["exchange", "plan", "telemetry"],
     "hub": ["sync", "transport", "telemetry"],
     "lab": ["sync", "telemetry"],
     "trainer": ["sync", "telemetry"],
-    "apps": ["lab", "hub", "trainer", "telemetry"],
+    "apps": ["lab", "hub", "trainer", "telemetry", "grpc"],
 }
 # What these measure by events, plan computes by formula. Comparing the two proves something only while neither
 # sees the other.

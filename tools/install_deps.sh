@@ -26,6 +26,8 @@ packages=(
   libjs-chart.js        # charts of the report page
   libprotobuf-dev       # messages between replicas and hub
   protobuf-compiler     # writes their code
+  libgrpc++-dev         # HTTP/2 and TLS between them
+  protobuf-compiler-grpc # writes the service's code
 
   # Programs
   libcli11-dev          # command line

@@ -1,0 +1,123 @@
+#include <grpcpp/grpcpp.h>
+
+#include <utility>
+
+#include "longhaul/grpc/grpc_stream.h"
+#include "longhaul/grpc/grpc_transport.h"
+#include "proto/longhaul.grpc.pb.h"
+
+namespace longhaul {
+namespace {
+
+Error error_of(const grpc::Status& status, const std::string& address, bool is_tls) {
+  const std::string what = "hub at " + address + ": ";
+  if (status.ok()) return {ErrorCode::kClosed, what + "it ended the connection"};
+  const std::string& cause = status.error_message();
+  const bool is_handshake = cause.find("andshake") != std::string::npos ||
+                            cause.find("Socket closed") != std::string::npos;
+  if (is_handshake && is_tls)
+    return {
+        ErrorCode::kClosed,
+        what + "no agreement on TLS: certificate missing, of another authority, or no TLS there"};
+  if (is_handshake)
+    return {ErrorCode::kClosed, what + "it closed at once; does it expect TLS (an invite)?"};
+  return {ErrorCode::kClosed, what + cause};
+}
+
+// Deletes itself when gRPC is done with it.
+class ClientReactor final : public grpc::ClientBidiReactor<Frame, Frame> {
+ public:
+  ClientReactor(std::shared_ptr<grpc::Channel> channel, StreamEventsPtr events, std::string address,
+                bool is_tls)
+      : line_(std::make_shared<GrpcLine<ClientReactor>>(this)),
+        channel_(std::move(channel)),
+        stub_(channel_),
+        events_(std::move(events)),
+        address_(std::move(address)),
+        is_tls_(is_tls) {}
+
+  StreamPtr start() {
+    auto stream = std::make_shared<GrpcStream<ClientReactor>>(line_, std::string());
+    stub_.async()->Connect(&context_, this);
+    AddHold();  // for reads and writes that start outside of its own callbacks
+    StartCall();
+    return stream;
+  }
+
+  void start_read() { StartRead(&incoming_); }
+  void start_write(Frame frame) {
+    outgoing_ = std::move(frame);
+    StartWrite(&outgoing_);
+  }
+  void end() {
+    context_.TryCancel();  // after the hub has ended the call this changes nothing
+    RemoveHold();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (ok) {
+      events_->on_frame(std::move(incoming_));
+    } else {
+      line_->end();
+    }
+  }
+  void OnWriteDone(bool ok) override {
+    if (ok) {
+      events_->on_written();
+    } else {
+      line_->end();
+    }
+  }
+  void OnDone(const grpc::Status& status) override {
+    events_->on_closed(error_of(status, address_, is_tls_));
+    delete this;
+  }
+
+ private:
+  std::shared_ptr<GrpcLine<ClientReactor>> line_;
+  std::shared_ptr<grpc::Channel> channel_;
+  v1::Hub::Stub stub_;
+  grpc::ClientContext context_;
+  StreamEventsPtr events_;
+  std::string address_;
+  bool is_tls_;
+  Frame incoming_;
+  Frame outgoing_;
+};
+
+std::shared_ptr<grpc::ChannelCredentials> credentials_of(const std::optional<TlsKeys>& tls) {
+  if (!tls) return grpc::InsecureChannelCredentials();
+  return grpc::SslCredentials({.pem_root_certs = tls->authority,
+                               .pem_private_key = tls->key,
+                               .pem_cert_chain = tls->certificate});
+}
+
+class GrpcConnector final : public Connector {
+ public:
+  GrpcConnector(std::string address, std::optional<TlsKeys> tls)
+      : address_(std::move(address)), is_tls_(tls.has_value()), credentials_(credentials_of(tls)) {}
+
+  StreamPtr open(StreamEventsPtr events) override {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
+    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
+    arguments.SetMaxReceiveMessageSize(kMostFrameBytes);
+    auto* reactor = new ClientReactor(  // deletes itself
+        grpc::CreateCustomChannel(address_, credentials_, arguments), std::move(events), address_,
+        is_tls_);
+    return reactor->start();
+  }
+
+ private:
+  std::string address_;
+  bool is_tls_;
+  std::shared_ptr<grpc::ChannelCredentials> credentials_;
+};
+
+}  // namespace
+
+std::unique_ptr<Connector> make_grpc_connector(std::string address, std::optional<TlsKeys> tls) {
+  return std::make_unique<GrpcConnector>(std::move(address), std::move(tls));
+}
+
+}  // namespace longhaul

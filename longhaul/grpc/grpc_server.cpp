@@ -1,0 +1,127 @@
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+
+#include "longhaul/grpc/grpc_stream.h"
+#include "longhaul/grpc/grpc_transport.h"
+#include "proto/longhaul.grpc.pb.h"
+
+namespace longhaul {
+namespace {
+
+// Deletes itself when gRPC is done with it.
+class ServerReactor final : public grpc::ServerBidiReactor<Frame, Frame> {
+ public:
+  ServerReactor() : line_(std::make_shared<GrpcLine<ServerReactor>>(this)) {}
+
+  void accept(Acceptor& acceptor, std::string peer_name) {
+    events_ = acceptor.on_stream(
+        std::make_shared<GrpcStream<ServerReactor>>(line_, std::move(peer_name)));
+    if (events_ == nullptr) line_->end();
+  }
+
+  void start_read() { StartRead(&incoming_); }
+  void start_write(Frame frame) {
+    outgoing_ = std::move(frame);
+    StartWrite(&outgoing_);
+  }
+  void end() { Finish(grpc::Status::OK); }
+
+  void OnReadDone(bool ok) override {
+    if (ok) {
+      events_->on_frame(std::move(incoming_));
+    } else {
+      line_->end();
+    }
+  }
+  void OnWriteDone(bool ok) override {
+    if (ok) {
+      events_->on_written();
+    } else {
+      line_->end();
+    }
+  }
+  void OnCancel() override { line_->end(); }
+  void OnDone() override {
+    if (events_ != nullptr) events_->on_closed(Error{ErrorCode::kClosed, "the replica is gone"});
+    delete this;
+  }
+
+ private:
+  std::shared_ptr<GrpcLine<ServerReactor>> line_;
+  StreamEventsPtr events_;
+  Frame incoming_;
+  Frame outgoing_;
+};
+
+class HubService final : public v1::Hub::CallbackService {
+ public:
+  explicit HubService(Acceptor& acceptor) : acceptor_(acceptor) {}
+
+  grpc::ServerBidiReactor<Frame, Frame>* Connect(grpc::CallbackServerContext* context) override {
+    std::string name;
+    for (const grpc::string_ref& one :
+         context->auth_context()->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME))
+      name.assign(one.data(), one.size());
+    auto* reactor = new ServerReactor();  // deletes itself
+    reactor->accept(acceptor_, std::move(name));
+    return reactor;
+  }
+
+ private:
+  Acceptor& acceptor_;
+};
+
+std::shared_ptr<grpc::ServerCredentials> credentials_of(const std::optional<TlsKeys>& tls) {
+  if (!tls) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = tls->authority;
+  options.pem_key_cert_pairs.push_back({.private_key = tls->key, .cert_chain = tls->certificate});
+  return grpc::SslServerCredentials(options);
+}
+
+class RunningServer final : public GrpcServer {
+ public:
+  explicit RunningServer(Acceptor& acceptor) : service_(acceptor) {}
+  ~RunningServer() override {
+    // Streams that do not end by themselves are cut off.
+    if (server_) server_->Shutdown(std::chrono::system_clock::now());
+  }
+  RunningServer(const RunningServer&) = delete;
+  RunningServer& operator=(const RunningServer&) = delete;
+
+  Status start(const Setup& setup) {
+    grpc::ServerBuilder builder;
+    builder.RegisterService(&service_);
+    builder.SetMaxReceiveMessageSize(kMostFrameBytes);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddListeningPort(setup.address, credentials_of(setup.tls), &port_);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port_ == 0)
+      return Error{ErrorCode::kIo, "cannot listen on " + setup.address +
+                                       ": the port is taken, the host is not this machine's, or "
+                                       "the keys are damaged"};
+    return Done{};
+  }
+  [[nodiscard]] int port() const override { return port_; }
+
+ private:
+  HubService service_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const Setup& setup, Acceptor& acceptor) {
+  auto server = std::make_unique<RunningServer>(acceptor);
+  const Status started = server->start(setup);
+  if (!started.ok()) return started.error();
+  return std::unique_ptr<GrpcServer>(std::move(server));
+}
+
+std::string grpc_version() { return grpc::Version(); }
+
+}  // namespace longhaul

@@ -1,0 +1,40 @@
+// Streams over gRPC: HTTP/2 with or without mutual TLS. Nothing of gRPC's shows here.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "longhaul/base/result.h"
+#include "longhaul/transport/stream.h"
+
+namespace longhaul {
+
+// PEM texts.
+struct TlsKeys {
+  std::string authority;    // whose certificates are accepted
+  std::string certificate;  // one's own
+  std::string key;
+};
+
+// Serves until it is destroyed; then every stream ends.
+class GrpcServer {
+ public:
+  struct Setup {
+    std::string address = "127.0.0.1:0";  // port 0: the system chooses
+    std::optional<TlsKeys> tls;           // without: anyone who reaches the port
+  };
+  // `acceptor` outlives the server.
+  static Result<std::unique_ptr<GrpcServer>> start(const Setup& setup, Acceptor& acceptor);
+  virtual ~GrpcServer() = default;
+
+  [[nodiscard]] virtual int port() const = 0;
+};
+
+// Dials `address`, one connection for each stream.
+std::unique_ptr<Connector> make_grpc_connector(std::string address, std::optional<TlsKeys> tls);
+
+// For --version.
+std::string grpc_version();
+
+}  // namespace longhaul

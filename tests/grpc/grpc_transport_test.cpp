@@ -1,0 +1,73 @@
+#include "longhaul/grpc/grpc_transport.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/transport/stream_conformance.h"
+
+namespace longhaul {
+namespace {
+
+// A server and its connector as one thing.
+class Served final : public Connector {
+ public:
+  explicit Served(Acceptor& acceptor) : server_(GrpcServer::start({}, acceptor).value()) {}
+  StreamPtr open(StreamEventsPtr events) override {
+    return make_grpc_connector("127.0.0.1:" + std::to_string(server_->port()), std::nullopt)
+        ->open(std::move(events));
+  }
+
+ private:
+  std::unique_ptr<GrpcServer> server_;
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Grpc, TransportConformance,
+    ::testing::Values(TransportUnderTest{
+        .name = "plain",
+        .make = [](Acceptor& acceptor) { return std::make_unique<Served>(acceptor); }}),
+    [](const auto& transport) { return transport.param.name; });
+
+TEST(GrpcServer, APortThatIsTakenIsAnErrorThatSaysSo) {
+  TestAcceptor acceptor;
+  const auto first = GrpcServer::start({}, acceptor);
+  ASSERT_TRUE(first.ok());
+  const std::string address = "127.0.0.1:" + std::to_string((*first)->port());
+  const auto second = GrpcServer::start({.address = address}, acceptor);
+  ASSERT_FALSE(second.ok());
+  EXPECT_NE(second.error().message.find(address), std::string::npos);
+}
+
+TEST(GrpcConnector, NobodyThereIsAnErrorThatNamesTheAddress) {
+  auto inbox = std::make_shared<TestInbox>();
+  int port = 0;
+  {
+    TestAcceptor acceptor;
+    port = GrpcServer::start({}, acceptor).value()->port();  // free again after this
+  }
+  const std::string address = "127.0.0.1:" + std::to_string(port);
+  const StreamPtr stream =
+      make_grpc_connector(address, std::nullopt)->open(std::make_shared<StreamPost>(1, inbox));
+  stream->read();
+  const std::optional<StreamClosed> closed = inbox->next<StreamClosed>();
+  ASSERT_TRUE(closed);
+  EXPECT_NE(closed->why.message.find(address), std::string::npos) << closed->why.message;
+}
+
+TEST(GrpcServer, EndsStreamsThatAreOpenWhenItGoes) {
+  auto inbox = std::make_shared<TestInbox>();
+  TestAcceptor acceptor;
+  auto server = GrpcServer::start({}, acceptor).value();
+  const StreamPtr stream =
+      make_grpc_connector("127.0.0.1:" + std::to_string(server->port()), std::nullopt)
+          ->open(std::make_shared<StreamPost>(1, inbox));
+  stream->write(Frame());
+  EXPECT_TRUE(inbox->next<FrameWritten>());
+  StreamPtr at_hub = acceptor.inbox->next<StreamOpened>()->stream;
+  stream->read();
+  server.reset();
+  EXPECT_TRUE(inbox->next<StreamClosed>());
+  EXPECT_TRUE(acceptor.inbox->next<StreamClosed>());
+}
+
+}  // namespace
+}  // namespace longhaul
