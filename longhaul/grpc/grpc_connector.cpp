@@ -29,7 +29,7 @@ class ClientReactor final : public grpc::ClientBidiReactor<Frame, Frame> {
  public:
   ClientReactor(std::shared_ptr<grpc::Channel> channel, StreamEventsPtr events, std::string address,
                 bool is_tls)
-      : line_(std::make_shared<GrpcLine<ClientReactor>>(this)),
+      : line_(std::make_shared<GrpcLine<ClientReactor>>(*this)),
         channel_(std::move(channel)),
         stub_(channel_),
         events_(std::move(events)),
@@ -49,7 +49,8 @@ class ClientReactor final : public grpc::ClientBidiReactor<Frame, Frame> {
     outgoing_ = std::move(frame);
     StartWrite(&outgoing_);
   }
-  void end() {
+  void cancel() { context_.TryCancel(); }
+  void finish() {
     context_.TryCancel();  // after the hub has ended the call this changes nothing
     RemoveHold();
   }
@@ -62,11 +63,7 @@ class ClientReactor final : public grpc::ClientBidiReactor<Frame, Frame> {
     }
   }
   void OnWriteDone(bool ok) override {
-    if (ok) {
-      events_->on_written();
-    } else {
-      line_->end();
-    }
+    if (line_->written(ok)) events_->on_written();
   }
   void OnDone(const grpc::Status& status) override {
     events_->on_closed(error_of(status, address_, is_tls_));
@@ -85,7 +82,7 @@ class ClientReactor final : public grpc::ClientBidiReactor<Frame, Frame> {
   Frame outgoing_;
 };
 
-std::shared_ptr<grpc::ChannelCredentials> credentials_of(const std::optional<TlsKeys>& tls) {
+std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const std::optional<TlsKeys>& tls) {
   if (!tls) return grpc::InsecureChannelCredentials();
   return grpc::SslCredentials({.pem_root_certs = tls->authority,
                                .pem_private_key = tls->key,
@@ -95,7 +92,9 @@ std::shared_ptr<grpc::ChannelCredentials> credentials_of(const std::optional<Tls
 class GrpcConnector final : public Connector {
  public:
   GrpcConnector(std::string address, std::optional<TlsKeys> tls)
-      : address_(std::move(address)), is_tls_(tls.has_value()), credentials_(credentials_of(tls)) {}
+      : address_(std::move(address)),
+        is_tls_(tls.has_value()),
+        credentials_(channel_credentials(tls)) {}
 
   StreamPtr open(StreamEventsPtr events) override {
     grpc::ChannelArguments arguments;
@@ -117,6 +116,7 @@ class GrpcConnector final : public Connector {
 }  // namespace
 
 std::unique_ptr<Connector> make_grpc_connector(std::string address, std::optional<TlsKeys> tls) {
+  keep_grpc_up();
   return std::make_unique<GrpcConnector>(std::move(address), std::move(tls));
 }
 

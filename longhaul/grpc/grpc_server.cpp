@@ -12,12 +12,12 @@ namespace {
 // Deletes itself when gRPC is done with it.
 class ServerReactor final : public grpc::ServerBidiReactor<Frame, Frame> {
  public:
-  ServerReactor() : line_(std::make_shared<GrpcLine<ServerReactor>>(this)) {}
+  explicit ServerReactor(grpc::CallbackServerContext& context)
+      : context_(context), line_(std::make_shared<GrpcLine<ServerReactor>>(*this)) {}
 
   void accept(Acceptor& acceptor, std::string peer_name) {
     events_ = acceptor.on_stream(
         std::make_shared<GrpcStream<ServerReactor>>(line_, std::move(peer_name)));
-    if (events_ == nullptr) line_->end();
   }
 
   void start_read() { StartRead(&incoming_); }
@@ -25,7 +25,8 @@ class ServerReactor final : public grpc::ServerBidiReactor<Frame, Frame> {
     outgoing_ = std::move(frame);
     StartWrite(&outgoing_);
   }
-  void end() { Finish(grpc::Status::OK); }
+  void cancel() { context_.TryCancel(); }
+  void finish() { Finish(grpc::Status::OK); }
 
   void OnReadDone(bool ok) override {
     if (ok) {
@@ -35,19 +36,16 @@ class ServerReactor final : public grpc::ServerBidiReactor<Frame, Frame> {
     }
   }
   void OnWriteDone(bool ok) override {
-    if (ok) {
-      events_->on_written();
-    } else {
-      line_->end();
-    }
+    if (line_->written(ok)) events_->on_written();
   }
   void OnCancel() override { line_->end(); }
   void OnDone() override {
-    if (events_ != nullptr) events_->on_closed(Error{ErrorCode::kClosed, "the replica is gone"});
+    events_->on_closed(Error{ErrorCode::kClosed, "the replica is gone"});
     delete this;
   }
 
  private:
+  grpc::CallbackServerContext& context_;
   std::shared_ptr<GrpcLine<ServerReactor>> line_;
   StreamEventsPtr events_;
   Frame incoming_;
@@ -63,7 +61,7 @@ class HubService final : public v1::Hub::CallbackService {
     for (const grpc::string_ref& one :
          context->auth_context()->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME))
       name.assign(one.data(), one.size());
-    auto* reactor = new ServerReactor();  // deletes itself
+    auto* reactor = new ServerReactor(*context);  // deletes itself
     reactor->accept(acceptor_, std::move(name));
     return reactor;
   }
@@ -72,7 +70,7 @@ class HubService final : public v1::Hub::CallbackService {
   Acceptor& acceptor_;
 };
 
-std::shared_ptr<grpc::ServerCredentials> credentials_of(const std::optional<TlsKeys>& tls) {
+std::shared_ptr<grpc::ServerCredentials> server_credentials(const std::optional<TlsKeys>& tls) {
   if (!tls) return grpc::InsecureServerCredentials();
   grpc::SslServerCredentialsOptions options(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
@@ -97,7 +95,7 @@ class RunningServer final : public GrpcServer {
     builder.SetMaxReceiveMessageSize(kMostFrameBytes);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddListeningPort(setup.address, credentials_of(setup.tls), &port_);
+    builder.AddListeningPort(setup.address, server_credentials(setup.tls), &port_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port_ == 0)
       return Error{ErrorCode::kIo, "cannot listen on " + setup.address +
@@ -116,10 +114,20 @@ class RunningServer final : public GrpcServer {
 }  // namespace
 
 Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const Setup& setup, Acceptor& acceptor) {
+  keep_grpc_up();
   auto server = std::make_unique<RunningServer>(acceptor);
   const Status started = server->start(setup);
   if (!started.ok()) return started.error();
   return std::unique_ptr<GrpcServer>(std::move(server));
+}
+
+void keep_grpc_up() {
+  // A server without a port and without an end: it holds on to the threads that run callbacks.
+  [[maybe_unused]] static const grpc::Server* const idle = [] {
+    grpc::ServerBuilder builder;
+    builder.RegisterService(new v1::Hub::CallbackService());
+    return builder.BuildAndStart().release();
+  }();
 }
 
 std::string grpc_version() { return grpc::Version(); }

@@ -10,31 +10,50 @@
 
 namespace longhaul {
 
-// Between a gRPC reactor, which deletes itself, and the stream that its user holds. `Reactor` has
-// start_read, start_write and end, which gRPC allows until end was called.
+// Between a gRPC reactor, which deletes itself some time after finish(), and the stream that its
+// user holds. A write that is under way must end before finish(); cancel() makes it end, also on a
+// link that is cut.
 template <typename Reactor>
 class GrpcLine {
  public:
-  explicit GrpcLine(Reactor* reactor) : reactor_(reactor) {}
+  explicit GrpcLine(Reactor& reactor) : reactor_(reactor) {}
 
   void read() {
     const std::scoped_lock lock(mutex_);
-    if (reactor_ != nullptr) reactor_->start_read();
+    if (!is_ended_) reactor_.start_read();
   }
   void write(Frame frame) {
     const std::scoped_lock lock(mutex_);
-    if (reactor_ != nullptr) reactor_->start_write(std::move(frame));
+    if (is_ended_) return;
+    is_writing_ = true;
+    reactor_.start_write(std::move(frame));
+  }
+  // Of the write that was under way. False: the stream has ended.
+  bool written(bool ok) {
+    const std::scoped_lock lock(mutex_);
+    is_writing_ = false;
+    if (ok && !is_ended_) return true;
+    is_ended_ = true;
+    reactor_.finish();
+    return false;
   }
   // Only the first call counts.
   void end() {
     const std::scoped_lock lock(mutex_);
-    if (reactor_ != nullptr) std::exchange(reactor_, nullptr)->end();
+    if (std::exchange(is_ended_, true)) return;
+    if (is_writing_) {
+      reactor_.cancel();
+    } else {
+      reactor_.finish();
+    }
   }
 
  private:
   // std::mutex: gRPC's headers define the names of our annotations for themselves.
   std::mutex mutex_;
-  Reactor* reactor_;  // under the lock
+  Reactor& reactor_;         // there until finish()
+  bool is_writing_ = false;  // under the lock
+  bool is_ended_ = false;    // under the lock
 };
 
 template <typename Reactor>
@@ -55,6 +74,10 @@ class GrpcStream final : public Stream {
   std::shared_ptr<GrpcLine<Reactor>> line_;  // shared with the reactor
   std::string peer_name_;
 };
+
+// Keeps the library's own threads until the process ends: gRPC 1.51 frees them twice if the last
+// stream ends while the next one begins. Every call after the first does nothing.
+void keep_grpc_up();
 
 // Bytes that a stream may hold unread, and the largest frame that is accepted.
 constexpr int kWindowBytes = 8 * 1024 * 1024;

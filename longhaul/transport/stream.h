@@ -43,7 +43,8 @@ class Stream {
 using StreamPtr = std::shared_ptr<Stream>;
 using StreamEventsPtr = std::shared_ptr<StreamEvents>;
 
-// The hub's side: told of every stream that a peer opens; returns who is told what happens to it.
+// The hub's side: told of every stream that a peer opens; returns who is told what
+// happens to it, never nothing.
 class Acceptor {
  public:
   virtual ~Acceptor() = default;

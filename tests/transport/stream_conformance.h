@@ -131,9 +131,9 @@ TEST_P(TransportConformance, ManyStreamsAtOnceDoNotMix) {
   const StreamPtr at_hub = hub().next<StreamOpened>()->stream;
   at_hub->read();
   EXPECT_EQ(hub().next<FrameArrived>()->frame.ping().id(), 50U);
+  EXPECT_TRUE(other->next<FrameWritten>());
   second->read();
   at_hub->write(ping(51));
-  EXPECT_TRUE(other->next<FrameWritten>());
   EXPECT_EQ(other->next<FrameArrived>()->frame.ping().id(), 51U);
   EXPECT_TRUE(replica_->is_quiet());
 }
