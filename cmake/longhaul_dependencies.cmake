@@ -15,6 +15,13 @@ if(LONGHAUL_GRPC)
   find_program(LONGHAUL_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
 endif()
 
+# Asio without Boost is headers only and ships no file for CMake or pkg-config.
+find_path(LONGHAUL_ASIO_INCLUDE_DIR asio.hpp REQUIRED)
+add_library(longhaul_asio INTERFACE IMPORTED)
+target_include_directories(longhaul_asio INTERFACE ${LONGHAUL_ASIO_INCLUDE_DIR})
+target_compile_definitions(longhaul_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED
+  ASIO_DISABLE_FENCED_BLOCK)  # each loop has one thread; ThreadSanitizer does not understand fences
+
 # Drawn into the report page, which opens offline.
 find_file(LONGHAUL_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH REQUIRED)
 

@@ -22,6 +22,7 @@ packages=(
   libhwy-dev            # Highway: SIMD with run-time dispatch
   libxxhash-dev         # digests of payloads
   libspdlog-dev         # log
+  libasio-dev           # event loop of the relay
   libtomlplusplus-dev   # scenario files
   libjs-chart.js        # charts of the report page
   libprotobuf-dev       # messages between replicas and hub

@@ -1,0 +1,55 @@
+#include "longhaul/link/relay.h"
+
+#include <asio/ip/address.hpp>
+#include <asio/ip/tcp.hpp>
+#include <utility>
+
+#include "longhaul/link/relay_loop.h"
+
+namespace longhaul {
+
+Result<std::unique_ptr<Relay>> Relay::start(const RelaySetup& setup) {
+  std::error_code failure;
+  const asio::ip::address address = asio::ip::make_address(setup.target_address, failure);
+  if (failure || setup.target_port == 0) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "relay: expected an address in numbers and a port of the hub, got \"" +
+                     setup.target_address + "\" and " + std::to_string(setup.target_port)};
+  }
+  auto loop =
+      std::make_unique<RelayLoop>(asio::ip::tcp::endpoint(address, setup.target_port), setup.link);
+  if (Status listening = loop->listen(); !listening.ok()) return std::move(listening).error();
+  return std::unique_ptr<Relay>(new Relay(std::move(loop)));
+}
+
+Relay::Relay(std::unique_ptr<RelayLoop> loop)
+    : loop_(std::move(loop)), thread_([this] { loop_->run(); }) {}
+
+Relay::~Relay() { loop_->stop(); }
+
+std::uint16_t Relay::port() const { return loop_->port(); }
+
+RelayedBytes Relay::passed() const {
+  RelayedBytes passed;
+  loop_->call(
+      [&] { passed = {.up = loop_->passed_up_on_loop(), .down = loop_->passed_down_on_loop()}; });
+  return passed;
+}
+
+void Relay::cut() {
+  loop_->call([this] { loop_->cut_on_loop(); });
+}
+
+void Relay::restore() {
+  loop_->call([this] { loop_->restore_on_loop(); });
+}
+
+void Relay::drop_connections() {
+  loop_->call([this] { loop_->drop_connections_on_loop(); });
+}
+
+void Relay::restart_trace() {
+  loop_->call([this] { loop_->restart_trace_on_loop(); });
+}
+
+}  // namespace longhaul
