@@ -13,6 +13,7 @@ import tempfile
 
 ARROWS = {
     "base": [],
+    "access": ["base"],
     "codec": ["base"],
     "link": ["base"],
     "telemetry": ["base"],
@@ -22,10 +23,10 @@ ARROWS = {
     "grpc": ["transport"],
     "exchange": ["round", "link", "transport"],
     "sync": ["exchange", "plan", "telemetry"],
-    "hub": ["sync", "transport", "telemetry"],
+    "hub": ["sync", "transport", "telemetry", "access"],
     "lab": ["sync", "telemetry"],
     "trainer": ["sync", "telemetry"],
-    "apps": ["lab", "hub", "trainer", "telemetry", "grpc"],
+    "apps": ["lab", "hub", "trainer", "telemetry", "grpc", "access"],
 }
 # What these measure by events, plan computes by formula. Comparing the two proves something only while neither
 # sees the other.

@@ -24,6 +24,7 @@ packages=(
   libspdlog-dev         # log
   libasio-dev           # event loop of the relay
   libtomlplusplus-dev   # scenario files
+  libssl-dev            # certificates and invites
   libjs-chart.js        # charts of the report page
   libprotobuf-dev       # messages between replicas and hub
   protobuf-compiler     # writes their code

@@ -1,0 +1,66 @@
+// The keys of a hub, in one directory: an authority of its own, the hub's certificate, who is
+// invited. docs/keys.md lists the files.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "longhaul/access/wall_time.h"
+#include "longhaul/base/result.h"
+
+namespace longhaul::access {
+
+// kInvalidArgument is wrong use (a name or an address that is none); all else is the world.
+
+struct AuthorityFacts {
+  std::vector<std::string> hosts;  // under which the hub's certificate can be reached
+  WallTime expires;
+};
+
+// Makes the directory and its keys, once: one that holds any of them already is refused. The hub's
+// certificate names `hosts`, localhost and 127.0.0.1.
+Result<AuthorityFacts> create_authority(const std::filesystem::path& directory,
+                                        const std::vector<std::string>& hosts, WallTime now);
+
+inline constexpr int kInviteDays = 365;
+inline constexpr int kMostInviteDays = 3650;
+
+struct InviteRequest {
+  std::string name;
+  std::string address;  // HOST:PORT at which the replica dials the hub
+  int days = kInviteDays;
+  bool replace = false;        // a name that is invited already, and its file
+  std::filesystem::path file;  // empty: NAME.invite in the working directory
+};
+
+struct Invited {
+  std::filesystem::path file;
+  std::string address;  // normal
+  WallTime expires;
+  // The hub's certificate did not name this host and was signed anew, with the same key: a hub that
+  // runs shows it after a restart.
+  bool is_host_new = false;
+};
+
+// Writes the invite, and its token's digest to the list of members. Where that fails nobody new is
+// invited, and who was invited before still is.
+Result<Invited> invite(const std::filesystem::path& directory, const InviteRequest& request,
+                       WallTime now);
+
+// Since when; for one that was revoked before, since then.
+Result<WallTime> revoke(const std::filesystem::path& directory, const std::string& name,
+                        WallTime now);
+
+// What a TLS server needs; the authority's own key is not among it and may be kept elsewhere.
+struct HubKeys {
+  std::string ca_pem;
+  std::string certificate_pem;
+  std::string key_pem;
+  std::string secret;  // 64 hex digits that only this hub knows, the same after a restart
+};
+
+// Refuses keys that others can read, that do not belong together or that are out of their time.
+Result<HubKeys> load_hub_keys(const std::filesystem::path& directory, WallTime now);
+
+}  // namespace longhaul::access
