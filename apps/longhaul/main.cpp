@@ -14,15 +14,20 @@ namespace {
 
 // One line. A mistyped subcommand is named: CLI11 would only say that one is required.
 std::string failure_text(const CLI::App* app, const CLI::Error& error) {
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
   std::string what = error.what();
   const std::vector<std::string> unknown = app->remaining();
-  if (app->get_parent() == nullptr && app->get_subcommands().empty() && !unknown.empty()) {
+  const auto known = app->get_subcommands([](const CLI::App*) { return true; });
+  if (!known.empty() && !unknown.empty()) {
     what = "expected a subcommand (";
-    for (const CLI::App* known : app->get_subcommands([](const CLI::App*) { return true; }))
-      what += (what.back() == '(' ? "" : ", ") + known->get_name();
+    for (const CLI::App* subcommand : known)
+      what += (what.back() == '(' ? "" : ", ") + subcommand->get_name();
     what += "), got " + unknown.front();
   }
-  return app->get_name() + ": " + what + " (try --help)\n";
+  std::string name = app->get_name();
+  for (const CLI::App* above = app->get_parent(); above != nullptr; above = above->get_parent())
+    name.insert(0, above->get_name() + ' ');
+  return name + ": " + what + " (try --help)\n";
 }
 
 int run_program(int argc, char** argv) {
@@ -35,6 +40,7 @@ int run_program(int argc, char** argv) {
   Run run;
   add_plan(program, run);
   add_bench(program, run);
+  add_keys(program, run);
   add_lab(program, run, std::vector<std::string>(argv + 1, argv + argc));
   try {
     program.parse(argc, argv);
