@@ -14,10 +14,12 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 REQUIRED = 0.9
-DECODERS = ["payload.cpp", "payload_body.cpp", "low_rank_body.cpp", "position_coding.cpp", "random_subset.cpp",
-            "value_format.cpp"]
+DECODERS = ["codec/payload.cpp", "codec/payload_body.cpp", "codec/low_rank_body.cpp", "codec/position_coding.cpp",
+            "codec/random_subset.cpp", "codec/value_format.cpp", "base/state.cpp"]
 # Neither encode nor decode: for planning, for the command line, for the compiler.
 OTHERS = {"expected_position_bits", "subset_of", "parse_value_format", "repeated"}
+# Together they hold all decoders.
+HOLDERS = ["payload_fuzz", "state_fuzz"]
 
 
 def output_of(command):
@@ -104,11 +106,12 @@ def main():
         sys.exit(f"fuzz_coverage: no programs in {args.build}/bin; run make fuzz")
     out = args.build / "coverage"
     out.mkdir(exist_ok=True)
-    sources = [ROOT / "longhaul" / "codec" / name for name in DECODERS]
+    sources = [ROOT / "longhaul" / name for name in DECODERS]
+    first, *rest = [args.build / "bin" / name for name in HOLDERS]
+    objects = [first, *(f"-object={program}" for program in rest)]
 
     def export(profile, *options):
-        return output_of(["llvm-cov", "export", args.build / "bin" / "payload_fuzz", f"-instr-profile={profile}",
-                          *options, *sources])
+        return output_of(["llvm-cov", "export", *objects, f"-instr-profile={profile}", *options, *sources])
 
     fuzzed = run_inputs(programs, args.build, out)
     encoded = run_encoders(args.build, out)

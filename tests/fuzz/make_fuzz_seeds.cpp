@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "longhaul/base/state.h"
 #include "longhaul/codec/position_coding.h"
 #include "longhaul/codec/random_subset.h"
 #include "longhaul/codec/tile.h"
@@ -188,6 +189,15 @@ void write_units(SeedWriter& seeds) {
   }
 }
 
+void write_states(SeedWriter& seeds) {
+  State state;
+  seeds.write_file("state", "empty", to_bytes(state));
+  state.tensors = {{"shared", {1, -2.5F}}, {"residual", {}}};
+  state.blobs["message"] = {std::byte{1}, std::byte{2}, std::byte{3}};
+  state.values = {{"step", 12}, {"plan.keep_ratio", 0.1}, {"units", {"move", "gradient"}}};
+  seeds.write_file("state", "all_kinds", to_bytes(state));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -200,6 +210,7 @@ int main(int argc, char** argv) {
   write_low_rank(seeds);
   write_unknown_kind(seeds);
   write_units(seeds);
+  write_states(seeds);
   if (seeds.failed()) std::cerr << "make_fuzz_seeds: cannot write to " << argv[1] << '\n';
   return seeds.failed() ? 1 : 0;
 }

@@ -1,0 +1,131 @@
+#include "longhaul/base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace longhaul {
+namespace {
+
+using Path = std::filesystem::path;
+
+// What the operating system said last.
+Error failed_to(const char* what, const Path& path) {
+  const int code = errno;
+  return {code == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
+          path.string() + ": cannot " + what + ": " + std::generic_category().message(code)};
+}
+
+// An open file, closed at the end of its scope.
+class OpenFile {
+ public:
+  OpenFile(const Path& path, int flags, mode_t mode = 0)
+      : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  ~OpenFile() {
+    if (is_open()) ::close(descriptor_);
+  }
+  OpenFile(OpenFile&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  OpenFile& operator=(OpenFile&&) = delete;
+
+  [[nodiscard]] bool is_open() const { return descriptor_ >= 0; }
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+bool write_all(const OpenFile& file, ByteView bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file.descriptor(), bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+  }
+  return true;
+}
+
+// A file beside the one that is to be written, under a name that nobody else has.
+struct NewFile {
+  Path path;
+  OpenFile file;
+};
+
+NewFile open_beside(const Path& path, FileAccess access) {
+  constexpr int kMostTries = 100;
+  const mode_t mode = access == FileAccess::kOwnerOnly ? 0600 : 0666;
+  for (int i = 0;; ++i) {
+    std::string name = path.string();
+    name.append(".").append(std::to_string(::getpid()));
+    name.append("-").append(std::to_string(i)).append(".tmp");
+    OpenFile file(name, O_WRONLY | O_CREAT | O_EXCL, mode);
+    if (file.is_open() || errno != EEXIST || i == kMostTries)
+      return {.path = name, .file = std::move(file)};
+  }
+}
+
+Status write_and_rename(const NewFile& fresh, ByteView bytes, const Path& path) {
+  if (!write_all(fresh.file, bytes)) return failed_to("write", fresh.path);
+  if (::fsync(fresh.file.descriptor()) != 0) return failed_to("sync", fresh.path);
+  if (std::rename(fresh.path.c_str(), path.c_str()) != 0) return failed_to("replace", path);
+  return Done{};
+}
+
+// A new name is on disk only when its directory is.
+Status sync_directory_of(const Path& path) {
+  const Path directory = path.has_parent_path() ? path.parent_path() : Path(".");
+  const OpenFile file(directory, O_RDONLY | O_DIRECTORY);
+  if (!file.is_open() || ::fsync(file.descriptor()) != 0) return failed_to("sync", directory);
+  return Done{};
+}
+
+Error too_long(const Path& path, std::size_t most_bytes) {
+  return {ErrorCode::kMismatch,
+          path.string() + ": longer than " + std::to_string(most_bytes) + " bytes"};
+}
+
+}  // namespace
+
+Status write_file_atomically(const Path& path, ByteView bytes, FileAccess access) {
+  const NewFile fresh = open_beside(path, access);
+  if (!fresh.file.is_open()) return failed_to("create", fresh.path);
+  Status written = write_and_rename(fresh, bytes, path);
+  if (!written.ok()) {
+    ::unlink(fresh.path.c_str());
+    return written;
+  }
+  return sync_directory_of(path);
+}
+
+Result<ByteBuffer> read_file(const Path& path, std::size_t most_bytes) {
+  const OpenFile file(path, O_RDONLY);
+  if (!file.is_open()) return failed_to("open", path);
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  struct stat facts {};
+  if (::fstat(file.descriptor(), &facts) != 0) return failed_to("read", path);
+  const auto claimed = static_cast<std::size_t>(std::max<off_t>(facts.st_size, 0));
+  if (claimed > most_bytes) return too_long(path, most_bytes);
+  ByteBuffer bytes;
+  std::size_t length = 0;
+  bytes.resize(claimed + 1);  // one more: the read that finds the end needs room
+  while (true) {
+    if (length == bytes.size()) bytes.resize(length + kPiece);
+    const ssize_t got = ::read(file.descriptor(), bytes.data() + length, bytes.size() - length);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed_to("read", path);
+    if (got == 0) break;
+    length += static_cast<std::size_t>(got);
+    if (length > most_bytes) return too_long(path, most_bytes);
+  }
+  bytes.resize(length);
+  return bytes;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,45 @@
+// What must outlive a process: named tensors, bytes and small values, written as a safetensors
+// file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "longhaul/base/bytes.h"
+#include "longhaul/base/result.h"
+
+namespace longhaul {
+
+struct State {
+  std::map<std::string, std::vector<float>, std::less<>> tensors;
+  std::map<std::string, ByteBuffer, std::less<>> blobs;
+  nlohmann::json values = nlohmann::json::object();  // doubles keep their bits; no NaN, no infinity
+
+  // What a reader asks for: an error names what is missing or not of the kind, or size, expected.
+  [[nodiscard]] Result<std::span<const float>> tensor(std::string_view name,
+                                                      std::size_t elements) const;
+  [[nodiscard]] Result<ByteView> blob(std::string_view name) const;
+  // T: std::uint64_t, double, std::string, or a vector of one of them.
+  template <typename T>
+  [[nodiscard]] Result<T> value(std::string_view name) const;
+
+  bool operator==(const State&) const = default;
+};
+
+inline constexpr std::size_t kMostStateHeaderBytes = std::size_t{1} << 20;
+
+// One form for one state. Preconditions: no tensor and blob of one name, none that is called
+// "__metadata__"; text is UTF-8.
+ByteBuffer to_bytes(const State& state);
+
+// Refuses anything but a well-formed file of F32 and U8 tensors that fill it without gap or
+// overlap. Shapes are not kept; of the metadata, only what to_bytes wrote.
+Result<State> state_from_bytes(ByteView bytes);
+
+}  // namespace longhaul

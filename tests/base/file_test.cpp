@@ -1,0 +1,90 @@
+// Files are replaced whole or not at all, and read only as far as is wanted.
+#include "longhaul/base/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace longhaul {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+ByteBuffer bytes_of(std::string_view text) {
+  const ByteView view = std::as_bytes(std::span(text));
+  return {view.begin(), view.end()};
+}
+
+class FileTest : public ::testing::Test {
+ protected:
+  FileTest() {
+    fs::remove_all(directory_);
+    fs::create_directories(directory_);
+  }
+  ~FileTest() override { fs::remove_all(directory_); }
+
+  [[nodiscard]] std::ptrdiff_t files() const {
+    return std::distance(fs::directory_iterator(directory_), fs::directory_iterator());
+  }
+
+  fs::path directory_ = fs::path(::testing::TempDir()) /
+                        (std::string("longhaul_file_test_") +
+                         ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  fs::path path_ = directory_ / "state.safetensors";
+};
+
+TEST_F(FileTest, IsReadAsItWasWrittenAndLeavesNothingBesideIt) {
+  for (const std::string_view text : {"first", "", "second, which is longer"}) {
+    ASSERT_TRUE(write_file_atomically(path_, bytes_of(text)).ok());
+    EXPECT_EQ(read_file(path_, 100).value(), bytes_of(text));
+    EXPECT_EQ(files(), 1);
+  }
+}
+
+TEST_F(FileTest, CanBeForItsOwnerOnly) {
+  ASSERT_TRUE(write_file_atomically(path_, bytes_of("open")).ok());
+  ASSERT_TRUE(write_file_atomically(path_, bytes_of("secret"), FileAccess::kOwnerOnly).ok());
+  EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(FileTest, AFailedWriteLeavesTheOldOneAndNothingElse) {
+  fs::create_directories(path_ / "not empty");  // what no file can replace
+  const Status written = write_file_atomically(path_, bytes_of("new"));
+  ASSERT_FALSE(written.ok());
+  EXPECT_EQ(written.error().code, ErrorCode::kIo);
+  EXPECT_THAT(written.error().message, HasSubstr(path_.string() + ": cannot replace: "));
+  EXPECT_TRUE(fs::is_directory(path_ / "not empty"));
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(FileTest, IsWrittenBesideWhatACrashLeftBehind) {
+  ASSERT_TRUE(write_file_atomically(path_, bytes_of("old")).ok());
+  const fs::path left = path_.string() + "." + std::to_string(getpid()) + "-0.tmp";
+  ASSERT_TRUE(write_file_atomically(left, bytes_of("half")).ok());
+  ASSERT_TRUE(write_file_atomically(path_, bytes_of("new")).ok());
+  EXPECT_EQ(read_file(path_, 100).value(), bytes_of("new"));
+  EXPECT_EQ(read_file(left, 100).value(), bytes_of("half"));
+}
+
+TEST_F(FileTest, ErrorsNameTheFile) {
+  const Result<ByteBuffer> missing = read_file(path_, 100);
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(missing.error().message, HasSubstr(path_.string() + ": cannot open: "));
+  EXPECT_EQ(read_file(directory_, 1 << 20).error().code, ErrorCode::kIo);
+  const Status nowhere = write_file_atomically(directory_ / "no" / "file", {});
+  EXPECT_EQ(nowhere.error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(FileTest, RefusesToReadMoreThanIsWanted) {
+  ASSERT_TRUE(write_file_atomically(path_, bytes_of("12345")).ok());
+  EXPECT_TRUE(read_file(path_, 5).ok());
+  EXPECT_THAT(read_file(path_, 4).error().message, HasSubstr("longer than 4 bytes"));
+  EXPECT_THAT(read_file("/dev/zero", 10'000).error().message, HasSubstr("longer than 10000"));
+}
+
+}  // namespace
+}  // namespace longhaul
