@@ -44,7 +44,8 @@ class Exchange {
   // Never blocks. Each round is submitted once, in ascending order for each part.
   virtual void submit(Update update) = 0;
 
-  // Waits for the mean of a round that was submitted, at most until the deadline.
+  // Waits for the mean of a round that was submitted, or that closed without this replica, at most
+  // until the deadline.
   virtual Result<Mean> collect(RoundId round, Deadline deadline) = 0;
 };
 

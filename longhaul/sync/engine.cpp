@@ -78,17 +78,32 @@ bool Engine::take_update(std::span<float> gradient, ByteBuffer& payload) {
 
 void Engine::submit(std::span<float> gradient) {
   LONGHAUL_CHECK_EQ(gradient.size(), parameters_.size());
-  const RoundId round{.step = step_};
-  Update message{.round = round, .elements = parameters_.size()};
-  if (take_update(gradient, message.payload)) {
+  LONGHAUL_CHECK(!is_half_done());
+  ByteBuffer payload;
+  if (take_update(gradient, payload)) {
     non_finite_in_a_row_ = 0;
   } else {
     ++non_finite_steps_;
     ++non_finite_in_a_row_;
   }
-  rule_->sent(now(), round, message.payload);
+  submit_message(std::move(payload));
+}
+
+void Engine::submit_nothing() { submit_message({}); }
+
+void Engine::sit_out() { open_round({}); }
+
+void Engine::submit_message(ByteBuffer payload) {
+  const RoundId round = open_round(payload);
+  exchange_.submit({.round = round, .elements = parameters_.size(), .payload = std::move(payload)});
+}
+
+RoundId Engine::open_round(ByteView payload) {
+  LONGHAUL_CHECK(!is_half_done());
+  const RoundId round{.step = step_};
+  rule_->sent(now(), round, payload);
   in_flight_.push_back(round);
-  exchange_.submit(std::move(message));
+  return round;
 }
 
 Status Engine::merge_oldest(Deadline deadline) {

@@ -3,7 +3,7 @@
 //  gradient ─▶ residual += ─▶ codec.take ─▶ submit ─▶ … ─▶ collect ─▶ merge ─▶ parameters
 //
 // A step has two halves, so that many replicas can share one process: submit() sends, merge_due()
-// receives.
+// receives. A step without a gradient has another first half: submit_nothing() or sit_out().
 #pragma once
 
 #include <cstddef>
@@ -44,6 +44,13 @@ class Engine {
   // that is not finite counts and sends nothing.
   void submit(std::span<float> gradient);
 
+  // First half of a step that has no gradient: takes part in its round with an empty update.
+  void submit_nothing();
+
+  // First half of a step whose round has closed without this replica: nothing is submitted, and the
+  // mean is collected when it is due.
+  void sit_out();
+
   // Second half: collects and merges every round that is due, in order. An error is the exchange's.
   Status merge_due(Deadline deadline = Deadline::max());
 
@@ -55,6 +62,10 @@ class Engine {
   [[nodiscard]] std::span<const float> residual() const { return residual_; }
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] std::size_t steps_done() const { return step_; }
+  // The first half of this step is done: merge_due() comes next.
+  [[nodiscard]] bool is_half_done() const {
+    return !in_flight_.empty() && in_flight_.back().step == step_;
+  }
   [[nodiscard]] std::size_t rounds_in_flight() const { return in_flight_.size(); }
   [[nodiscard]] std::size_t non_finite_steps() const { return non_finite_steps_; }
   [[nodiscard]] bool has_diverged() const { return non_finite_in_a_row_ >= kNonFiniteLimit; }
@@ -64,6 +75,8 @@ class Engine {
   // False, and nothing taken, if there is something in it that is not finite.
   bool take_update(std::span<float> gradient, ByteBuffer& payload);
   [[nodiscard]] ByteBuffer take(std::span<const float> gradient);
+  void submit_message(ByteBuffer payload);
+  RoundId open_round(ByteView payload);
   Status merge_oldest(Deadline deadline);
   void change_plan(const Plan& plan);
 
