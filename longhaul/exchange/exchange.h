@@ -32,6 +32,9 @@ struct Mean {
   RoundId round;
   std::shared_ptr<const std::vector<float>>
       values;  // shared: all replicas of one process read the same one
+  // This replica's own payload of the round, if it is not part of the mean (it came too late, say):
+  // goes back to the residual. Empty: it is.
+  ByteBuffer returned;
   // The plan for the steps after the one that merges this mean, if it changes: all replicas merge a
   // round in the same step, so all change at the same step.
   std::optional<Plan> next_plan;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "longhaul/base/check.h"
 #include "longhaul/codec/kernels.h"
+#include "longhaul/codec/payload.h"
 
 namespace longhaul {
 namespace {
@@ -111,9 +113,22 @@ Status Engine::merge_oldest(Deadline deadline) {
   const Result<Mean> mean = exchange_.collect(round, deadline);
   if (!mean.ok()) return mean.error();
   LONGHAUL_CHECK(mean->round == round);
+  Status taken_back = take_back(*mean);
+  if (!taken_back.ok()) return taken_back;
   in_flight_.pop_front();
   rule_->merge(now(), {.first = 0, .count = parameters_.size()}, *mean, parameters_);
   if (mean->next_plan) next_plan_ = mean->next_plan;
+  return Done{};
+}
+
+Status Engine::take_back(const Mean& mean) {
+  if (mean.returned.empty()) return Done{};
+  Result<PayloadView> message = PayloadView::parse(mean.returned, parameters_.size());
+  if (!message.ok()) {
+    return std::move(message).error().within("returned update of step " +
+                                             std::to_string(mean.round.step));
+  }
+  rule_->take_back(now(), mean.round, *message, residual_);
   return Done{};
 }
 

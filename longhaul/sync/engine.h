@@ -78,6 +78,7 @@ class Engine {
   void submit_message(ByteBuffer payload);
   RoundId open_round(ByteView payload);
   Status merge_oldest(Deadline deadline);
+  Status take_back(const Mean& mean);
   void change_plan(const Plan& plan);
 
   EngineSetup setup_;

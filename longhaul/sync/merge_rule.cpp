@@ -123,13 +123,22 @@ class DelayedRule final : public SharedApart {
   }
 
   void sent(const StepContext& /*now*/, RoundId round, ByteView payload) override {
-    unmerged_.add(round, is_late_ ? Unit::kMove : Unit::kGradient, payload, shared_.size());
+    unmerged_.add(round, own_unit(), payload, shared_.size());
+  }
+
+  // In the unit of the residual, which is that of the present rule.
+  void take_back(const StepContext& now, RoundId round, const PayloadView& message,
+                 std::span<float> residual) override {
+    const Unit unit = unmerged_.oldest(round).unit;
+    const bool is_own = unit == own_unit();
+    add(message, is_own ? 1.0F : move_of(unit, now) / move_of(own_unit(), now), residual);
   }
 
   void merge(const StepContext& now, const Part& part, const Mean& mean,
              std::span<float> /*parameters*/) override {
     const std::span<float> shared = part.of(std::span(shared_));
-    const Unit unit = unmerged_.remove_oldest(mean.round);
+    const Unit unit = unmerged_.oldest(mean.round).unit;
+    unmerged_.remove_oldest();
     if (unit == Unit::kGradient && !is_late_) {
       optimizer_.step(part.first, shared, *mean.values, now.lr);
     } else {
@@ -179,6 +188,7 @@ class DelayedRule final : public SharedApart {
   }
 
  private:
+  [[nodiscard]] Unit own_unit() const { return is_late_ ? Unit::kMove : Unit::kGradient; }
   // How far a mean of that unit moves the shared model in the end, without an optimizer for it.
   [[nodiscard]] float move_of(Unit unit, const StepContext& now) const {
     return unit == Unit::kMove ? 1.0F : static_cast<float>(now.lr / (1 - momentum_));
@@ -199,6 +209,11 @@ class DelayedRule final : public SharedApart {
 };
 
 }  // namespace
+
+void MergeRule::take_back(const StepContext& /*now*/, RoundId /*round*/, const PayloadView& message,
+                          std::span<float> residual) {
+  add(message, 1.0F, residual);
+}
 
 void MergeRule::change_to(Merge /*merge*/, const StepContext& /*next*/,
                           std::span<float> /*residual*/) {

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "longhaul/base/bytes.h"
+#include "longhaul/codec/payload.h"
 #include "longhaul/exchange/exchange.h"
 #include "longhaul/round/plan.h"
 #include "longhaul/sync/optimizer.h"
@@ -31,8 +32,8 @@ struct Part {
   }
 };
 
-// In a step: update_of, sent, then merge for each round that is due, then place. `parameters` is
-// always where gradients are computed.
+// In a step: update_of, sent, then (take_back and) merge for each round that is due, then place.
+// `parameters` is always where gradients are computed.
 class MergeRule {
  public:
   virtual ~MergeRule() = default;
@@ -45,6 +46,11 @@ class MergeRule {
   // The replica's own message of a round is on its way; an empty payload stands for zero. Also
   // called without update_of, if a step had no usable gradient.
   virtual void sent(const StepContext& /*now*/, RoundId /*round*/, ByteView /*payload*/) {}
+
+  // The mean of `round`, which is merged next, does not hold this replica's own message: back to
+  // the residual with it.
+  virtual void take_back(const StepContext& now, RoundId round, const PayloadView& message,
+                         std::span<float> residual);
 
   // The mean of a round is due; rounds of a part come in the order they were born in.
   virtual void merge(const StepContext& now, const Part& part, const Mean& mean,

@@ -14,11 +14,9 @@ void Unmerged::add(RoundId round, Unit unit, ByteView payload, std::size_t eleme
   if (!message.bytes.empty()) message.payload = PayloadView::parse(message.bytes, elements).value();
 }
 
-Unit Unmerged::remove_oldest(RoundId round) {
+const UnmergedMessage& Unmerged::oldest(RoundId round) const {
   LONGHAUL_CHECK(!messages_.empty() && messages_.front().round == round);
-  const Unit unit = messages_.front().unit;
-  messages_.pop_front();
-  return unit;
+  return messages_.front();
 }
 
 std::size_t Unmerged::count(Unit unit) const {

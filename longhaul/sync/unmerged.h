@@ -34,8 +34,9 @@ class Unmerged {
  public:
   void add(RoundId round, Unit unit, ByteView payload, std::size_t elements);
 
-  // The mean of `round` is being merged: our bug, if that is not the oldest. Tells its unit.
-  Unit remove_oldest(RoundId round);
+  // The mean of `round` is being merged: our bug, if that is not the oldest.
+  [[nodiscard]] const UnmergedMessage& oldest(RoundId round) const;
+  void remove_oldest() { messages_.pop_front(); }
 
   [[nodiscard]] std::size_t count(Unit unit) const;
   [[nodiscard]] auto begin() const { return messages_.begin(); }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -50,8 +51,37 @@ class AccountingExchange final : public Exchange {
   std::size_t elements_;
 };
 
+// Keeps some updates out of the mean, and hands them back with it, as a hub does to which they came
+// too late.
+class ReturningExchange final : public Exchange {
+ public:
+  explicit ReturningExchange(Exchange& inner) : inner_(inner) {}
+
+  void submit(Update update) override {
+    if (returns && returns(update.round))
+      returned_[update.round] = std::exchange(update.payload, {});
+    inner_.submit(std::move(update));
+  }
+  Result<Mean> collect(RoundId round, Deadline deadline) override {
+    Result<Mean> mean = inner_.collect(round, deadline);
+    const auto found = returned_.find(round);
+    if (!mean.ok() || found == returned_.end()) return mean;
+    if (!loses_them) mean->returned = found->second;
+    returned_.erase(found);
+    return mean;
+  }
+
+  std::function<bool(RoundId)> returns;
+  bool loses_them = false;
+
+ private:
+  Exchange& inner_;
+  std::map<RoundId, ByteBuffer> returned_;
+};
+
 struct ClusterReplica {
   std::unique_ptr<Learner> learner;
+  std::unique_ptr<ReturningExchange> returning;
   std::unique_ptr<AccountingExchange> exchange;
   std::unique_ptr<Engine> engine;
   // Sum of all that the engine was to send: gradients after clipping, or what local steps moved.
@@ -67,26 +97,35 @@ inline LinkModel test_link(double bytes_per_second = 1e6, Seconds latency = Seco
 class Cluster {
  public:
   Cluster(const EngineSetup& setup, Workload& workload, const std::vector<float>& weights)
-      : network_(peers(weights), workers_) {
+      : setup_(setup), workload_(workload), network_(peers(weights), workers_) {
     network_.plan_with([this](const ClosedRound&) { return std::exchange(next_plan_, {}); });
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const std::size_t elements = workload.initial_parameters().size();
-      ClusterReplica replica{
-          .learner = workload.make_learner(i),
-          .exchange = std::make_unique<AccountingExchange>(network_.exchange(i), elements),
-          .updates = std::vector<double>(elements),
-          .weight = weights[i]};
-      replica.engine = std::make_unique<Engine>(setup, replica.learner->parameters(),
-                                                *replica.exchange, workers_);
+      ClusterReplica replica{.learner = workload.make_learner(i),
+                             .returning = std::make_unique<ReturningExchange>(network_.exchange(i)),
+                             .updates = std::vector<double>(elements),
+                             .weight = weights[i]};
+      replica.exchange = std::make_unique<AccountingExchange>(*replica.returning, elements);
       replicas.push_back(std::move(replica));
+      renew(i);
     }
   }
 
   void step() {
+    submit_all();
+    merge_all();
+  }
+
+  // The first half of a step; a replica that is idle has no gradient.
+  void submit_all(const std::function<bool(std::size_t)>& is_idle = {}) {
     for (std::size_t i = 0; i < replicas.size(); ++i) {
       ClusterReplica& replica = replicas[i];
-      replica.learner->compute_gradient();
       network_.advance(i, Seconds(0.01));
+      if (is_idle && is_idle(i)) {
+        replica.engine->submit_nothing();
+        continue;
+      }
+      replica.learner->compute_gradient();
       const std::span<const float> at = replica.learner->parameters();
       const std::vector<float> before(at.begin(), at.end());
       replica.engine->submit(replica.learner->gradient());
@@ -96,8 +135,20 @@ class Cluster {
                                           : static_cast<double>(replica.learner->gradient()[j]);
       }
     }
+  }
+
+  void merge_all() {
     LONGHAUL_CHECK(network_.settle().ok());
     for (ClusterReplica& replica : replicas) LONGHAUL_CHECK(replica.engine->merge_due().ok());
+  }
+
+  // A fresh engine at the initial parameters takes the place of a replica's.
+  Engine& renew(std::size_t index) {
+    ClusterReplica& replica = replicas.at(index);
+    std::ranges::copy(workload_.initial_parameters(), replica.learner->parameters().begin());
+    replica.engine = std::make_unique<Engine>(setup_, replica.learner->parameters(),
+                                              *replica.exchange, workers_);
+    return *replica.engine;
   }
 
   // With the mean of the next round.
@@ -111,6 +162,8 @@ class Cluster {
     for (const float weight : weights) all.push_back({.link = test_link(), .weight = weight});
     return all;
   }
+  EngineSetup setup_;
+  Workload& workload_;
   Workers workers_{1};
   SimulatedNetwork network_;
   std::optional<Plan> next_plan_;

@@ -82,6 +82,39 @@ TEST(Conservation, NoticesAMessageMergedTwice) {
   EXPECT_GT(imbalance(account), kTolerance);
 }
 
+// Every third update or so is left out of its mean and comes back with it.
+void return_some(Cluster& cluster, std::mt19937_64& random) {
+  for (ClusterReplica& replica : cluster.replicas)
+    replica.returning->returns = [&random](RoundId) { return random() % 3 == 0; };
+}
+
+TEST(Conservation, HoldsWhereUpdatesAreReturned) {
+  std::mt19937_64 random(9);
+  for (int trial = 0; trial < 40; ++trial) {
+    const EngineSetup setup = random_setup(random);
+    QuadraticWorkload workload(1001, random());
+    Cluster cluster(setup, workload, {1, 1, 2});
+    return_some(cluster, random);
+    for (int step = 0; step < 15; ++step) {
+      cluster.step();
+      ASSERT_LT(imbalance(account_of(cluster)), kTolerance)
+          << setup.recipe.codec.name() << ' ' << name_of(setup.recipe.plan.merge)
+          << " τ=" << setup.recipe.plan.delay_steps << " step " << step;
+    }
+  }
+}
+
+TEST(Conservation, NoticesAReturnedUpdateThatIsIgnored) {
+  std::mt19937_64 random(10);
+  const EngineSetup setup = random_setup(random);
+  QuadraticWorkload workload(1001);
+  Cluster cluster(setup, workload, {1, 1, 1});
+  cluster.replicas[1].returning->returns = [](RoundId round) { return round.step == 2; };
+  cluster.replicas[1].returning->loses_them = true;
+  for (int step = 0; step < 12; ++step) cluster.step();
+  EXPECT_GT(imbalance(account_of(cluster)), kTolerance);
+}
+
 TEST(Conservation, AResidualThatIsNotKeptIsALeak) {
   EngineSetup setup;
   setup.recipe.codec = parse_codec("top_k/bf16").value();

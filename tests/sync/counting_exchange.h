@@ -14,11 +14,14 @@ class CountingExchange final : public Exchange {
   void submit(Update update) override { updates.push_back(std::move(update)); }
   Result<Mean> collect(RoundId round, Deadline /*deadline*/) override {
     collected.push_back(round.step);
-    return Mean{.round = round, .values = std::make_shared<const std::vector<float>>(2, 1.0F)};
+    return Mean{.round = round,
+                .values = std::make_shared<const std::vector<float>>(2, 1.0F),
+                .returned = returned};
   }
 
   std::vector<Update> updates;
   std::vector<std::uint64_t> collected;
+  ByteBuffer returned;  // with every mean
 };
 
 }  // namespace longhaul::testing

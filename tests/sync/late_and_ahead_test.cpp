@@ -39,10 +39,13 @@ class LocalSteps {
 };
 
 // mean_k x_k = x_init - mean of all local steps, whatever the codec and however late.
-void expect_identity(const EngineSetup& setup, std::uint64_t seed) {
+void expect_identity(const EngineSetup& setup, std::uint64_t seed, bool returns_some = false) {
   constexpr std::size_t kReplicas = 3;
   QuadraticWorkload workload(401, seed);
   Cluster cluster(setup, workload, std::vector<float>(kReplicas, 1.0F));
+  std::mt19937_64 random(seed);
+  for (ClusterReplica& replica : cluster.replicas)
+    replica.returning->returns = [&](RoundId) { return returns_some && random() % 3 == 0; };
   std::vector<LocalSteps> local(kReplicas, LocalSteps(setup.optimizer, 401));
   const std::span<const float> initial = workload.initial_parameters();
   for (int step = 0; step < 20; ++step) {
@@ -86,6 +89,14 @@ TEST(LateCorrection, HoldsForEveryLocalOptimizer) {
     EngineSetup setup = setup_of(Merge::kLate, "top_k/bf16", {.keep_ratio = 0.1, .delay_steps = 3});
     setup.optimizer.kind = kind;
     expect_identity(setup, 3);
+  }
+}
+
+TEST(LateCorrection, HoldsWhereUpdatesAreReturned) {
+  for (const int delay : {0, 1, 4}) {
+    EngineSetup setup =
+        setup_of(Merge::kLate, "top_k/bf16", {.keep_ratio = 0.1, .delay_steps = delay});
+    expect_identity(setup, static_cast<std::uint64_t>(delay), true);
   }
 }
 
@@ -229,8 +240,10 @@ class FadingWorkload final : public Workload {
   std::vector<float> initial_ = std::vector<float>(kElements);
 };
 
-// In the end every gradient has moved the shared model by lr / (1 - μ), whichever rules carried it.
-void expect_whole_move(OptimizerKind kind, const char* codec, std::uint64_t seed) {
+// In the end every gradient has moved the shared model by lr / (1 - μ), whichever rules carried it
+// and however often it was returned.
+void expect_whole_move(OptimizerKind kind, const char* codec, std::uint64_t seed,
+                       bool returns_some = false) {
   constexpr double kLr = 0.02;
   std::mt19937_64 random(seed);
   EngineSetup setup = setup_of(Merge::kLate, codec, {.keep_ratio = 0.2, .delay_steps = 3});
@@ -238,6 +251,12 @@ void expect_whole_move(OptimizerKind kind, const char* codec, std::uint64_t seed
   setup.optimizer.momentum = 0.8F;
   FadingWorkload workload;
   Cluster cluster(setup, workload, {1, 1, 1});
+  std::mt19937_64 returning(seed + 100);
+  for (ClusterReplica& replica : cluster.replicas) {
+    replica.returning->returns = [&](RoundId round) {
+      return returns_some && round.step < 100 && returning() % 3 == 0;
+    };
+  }
   std::vector<double> gradients(FadingWorkload::kElements);
   for (int step = 0; step < 400; ++step) {
     if (step < 60 && random() % 6 == 0) {
@@ -267,6 +286,16 @@ TEST(ChangingRule, KeepsWhatEveryGradientHasStillToMove) {
     for (std::uint64_t seed = 1; seed <= 6; ++seed) {
       expect_whole_move(kind, "dense/fp32", seed);
       expect_whole_move(kind, "top_k/fp32", seed);
+    }
+  }
+}
+
+TEST(ChangingRule, KeepsWhatReturnedUpdatesHaveStillToMove) {
+  for (const OptimizerKind kind :
+       {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kNesterov}) {
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+      expect_whole_move(kind, "dense/fp32", seed, true);
+      expect_whole_move(kind, "top_k/fp32", seed, true);
     }
   }
 }
