@@ -57,6 +57,17 @@ class Engine {
   // After the last step: merges what is still on its way.
   Status drain(Deadline deadline = Deadline::max());
 
+  // A checkpoint, also between the halves of a step: this replica goes on from it, bit for bit, as
+  // if it had never stopped. Parameters are not in it: they follow from the rest. An error of a
+  // load says what does not fit, and leaves the engine as it was.
+  [[nodiscard]] State save() const;
+  Status load(const State& state);
+
+  // A snapshot, what is equal on all replicas: with it a replica joins or rejoins. It starts with
+  // an empty residual, as if it had sent nothing in the rounds in flight.
+  [[nodiscard]] State save_shared() const;
+  Status load_shared(const State& state);
+
   // Bit-identical on all replicas after every merge; the model to evaluate.
   [[nodiscard]] std::span<const float> shared() const { return rule_->shared(parameters_); }
   [[nodiscard]] std::span<const float> residual() const { return residual_; }
@@ -80,6 +91,12 @@ class Engine {
   Status merge_oldest(Deadline deadline);
   Status take_back(const Mean& mean);
   void change_plan(const Plan& plan);
+  [[nodiscard]] State save(Extent extent) const;
+  struct Loaded;
+  Status load(Extent extent, const State& state);
+  [[nodiscard]] Result<Loaded> read(Extent extent, const State& state) const;
+  [[nodiscard]] Result<Loaded> read_shared(const State& state) const;
+  Status read_own(const State& state, Loaded& loaded) const;
 
   EngineSetup setup_;
   std::span<float> parameters_;

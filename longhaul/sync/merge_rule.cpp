@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "longhaul/base/check.h"
+#include "longhaul/base/state.h"
 #include "longhaul/codec/kernels.h"
 #include "longhaul/sync/unmerged.h"
 
@@ -25,6 +26,13 @@ class OptimizerRule final : public MergeRule {
   void merge(const StepContext& now, const Part& part, const Mean& mean,
              std::span<float> parameters) override {
     optimizer_.step(part.first, part.of(parameters), *mean.values, now.lr);
+  }
+
+  void save(Extent /*extent*/, State& state) const override { optimizer_.save(state); }
+
+  Status load(Extent /*extent*/, const State& state,
+              std::span<const RoundId> /*in_flight*/) override {
+    return optimizer_.load(state);
   }
 
   [[nodiscard]] std::span<const float> shared(std::span<const float> parameters) const override {
@@ -81,6 +89,33 @@ class OwnStepRule final : public SharedApart {
       if (own.gradient.empty()) continue;
       kernels::add_scaled(own.gradient, static_cast<float>(-own.lr), parameters);
     }
+  }
+
+  void save(Extent extent, State& state) const override {
+    std::vector<double> rates;
+    for (const Own& own : unmerged_) {
+      rates.push_back(own.lr);
+      if (extent == Extent::kShared) continue;
+      std::vector<float>& saved = state.tensors[name_in_round("gradient", own.round)];
+      saved = own.gradient;
+      saved.resize(shared_.size());
+    }
+    state.values["rates"] = rates;
+  }
+
+  Status load(Extent extent, const State& state, std::span<const RoundId> in_flight) override {
+    const auto rates = state.value<std::vector<double>>("rates");
+    if (!rates.ok()) return rates.error();
+    if (rates->size() != in_flight.size())
+      return Error{ErrorCode::kMismatch, "rates: not one for each round in flight"};
+    for (std::size_t i = 0; i < in_flight.size(); ++i) {
+      Own& own = unmerged_.emplace_back(Own{.round = in_flight[i], .lr = (*rates)[i]});
+      if (extent == Extent::kShared) continue;
+      own.gradient.resize(shared_.size());
+      Status loaded = load_tensor(name_in_round("gradient", own.round), state, own.gradient);
+      if (!loaded.ok()) return loaded;
+    }
+    return Done{};
   }
 
  private:
@@ -187,8 +222,22 @@ class DelayedRule final : public SharedApart {
     is_late_ = will_be_late;
   }
 
+  void save(Extent extent, State& state) const override {
+    if (has_optimizer_in(extent)) optimizer_.save(state);
+    unmerged_.save(extent, state);
+  }
+
+  Status load(Extent extent, const State& state, std::span<const RoundId> in_flight) override {
+    Status loaded = has_optimizer_in(extent) ? optimizer_.load(state) : Done{};
+    return loaded.ok() ? unmerged_.load(extent, state, in_flight, shared_.size()) : loaded;
+  }
+
  private:
   [[nodiscard]] Unit own_unit() const { return is_late_ ? Unit::kMove : Unit::kGradient; }
+  // A late replica's optimizer is its own.
+  [[nodiscard]] bool has_optimizer_in(Extent extent) const {
+    return extent == Extent::kReplica || !is_late_;
+  }
   // How far a mean of that unit moves the shared model in the end, without an optimizer for it.
   [[nodiscard]] float move_of(Unit unit, const StepContext& now) const {
     return unit == Unit::kMove ? 1.0F : static_cast<float>(now.lr / (1 - momentum_));

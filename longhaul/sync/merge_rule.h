@@ -11,6 +11,7 @@
 #include "longhaul/exchange/exchange.h"
 #include "longhaul/round/plan.h"
 #include "longhaul/sync/optimizer.h"
+#include "longhaul/sync/saved.h"
 
 namespace longhaul {
 
@@ -64,6 +65,11 @@ class MergeRule {
   // From the next step on another rule holds; only between late correction and look-ahead. What the
   // residual holds is converted.
   virtual void change_to(Merge merge, const StepContext& next, std::span<float> residual);
+
+  // What it remembers beside the shared model. Loads into a rule that was made with the saved
+  // shared model; on an error that rule is of no use.
+  virtual void save(Extent extent, State& state) const = 0;
+  virtual Status load(Extent extent, const State& state, std::span<const RoundId> in_flight) = 0;
 
   // The model that is the same on all replicas, bit for bit; `parameters` itself for rules that
   // never leave it.

@@ -6,9 +6,13 @@
 #include <utility>
 
 #include "longhaul/base/check.h"
+#include "longhaul/base/state.h"
+#include "longhaul/sync/saved.h"
 
 namespace longhaul {
 namespace {
+
+constexpr std::string_view kSavedAs = "optimizer";
 
 constexpr std::array kNames{
     std::pair{std::string_view("sgd"), OptimizerKind::kSgd},
@@ -46,6 +50,10 @@ void Optimizer::step(std::size_t first, std::span<float> parameters,
       state_.empty() ? std::span<float>() : std::span(state_).subspan(first, parameters.size());
   sgd_step(velocity, parameters, gradient, static_cast<float>(lr));
 }
+
+void Optimizer::save(State& state) const { save_tensor(kSavedAs, state_, state); }
+
+Status Optimizer::load(const State& state) { return load_tensor(kSavedAs, state, state_); }
 
 void Optimizer::sgd_step(std::span<float> velocity, std::span<float> parameters,
                          std::span<const float> gradient, float lr) const {

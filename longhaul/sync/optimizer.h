@@ -11,6 +11,8 @@
 
 namespace longhaul {
 
+struct State;
+
 enum class OptimizerKind : std::uint8_t { kSgd, kMomentum, kNesterov, kAdamW };
 
 struct OptimizerSpec {
@@ -31,8 +33,11 @@ class Optimizer {
   void step(std::size_t first, std::span<float> parameters, std::span<const float> gradient,
             double lr);
 
-  // What must be kept in a checkpoint, in place.
+  // All that it remembers, in place.
   [[nodiscard]] std::span<float> state() { return state_; }
+
+  void save(State& state) const;
+  Status load(const State& state);  // on an error nothing has changed
 
  private:
   void sgd_step(std::span<float> velocity, std::span<float> parameters,

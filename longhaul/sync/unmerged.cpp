@@ -1,17 +1,42 @@
 #include "longhaul/sync/unmerged.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "longhaul/base/check.h"
+#include "longhaul/base/state.h"
 
 namespace longhaul {
+namespace {
 
-void Unmerged::add(RoundId round, Unit unit, ByteView payload, std::size_t elements) {
+std::string_view unit_name(Unit unit) { return unit == Unit::kMove ? "move" : "gradient"; }
+
+Result<Unit> parse_unit(std::string_view name) {
+  for (const Unit unit : {Unit::kGradient, Unit::kMove}) {
+    if (name == unit_name(unit)) return unit;
+  }
+  return Error{ErrorCode::kMismatch,
+               "units: expected gradient or move, got \"" + std::string(name) + '"'};
+}
+
+}  // namespace
+
+Status Unmerged::try_add(RoundId round, Unit unit, ByteView payload, std::size_t elements) {
   UnmergedMessage& message = messages_.emplace_back();
   message.round = round;
   message.unit = unit;
   message.bytes.assign(payload.begin(), payload.end());
-  if (!message.bytes.empty()) message.payload = PayloadView::parse(message.bytes, elements).value();
+  if (message.bytes.empty()) return Done{};
+  Result<PayloadView> view = PayloadView::parse(message.bytes, elements);
+  if (!view.ok()) return std::move(view).error();
+  message.payload = std::move(view).value();
+  return Done{};
+}
+
+void Unmerged::add(RoundId round, Unit unit, ByteView payload, std::size_t elements) {
+  LONGHAUL_CHECK(try_add(round, unit, payload, elements).ok());
 }
 
 const UnmergedMessage& Unmerged::oldest(RoundId round) const {
@@ -21,6 +46,36 @@ const UnmergedMessage& Unmerged::oldest(RoundId round) const {
 
 std::size_t Unmerged::count(Unit unit) const {
   return static_cast<std::size_t>(std::ranges::count(messages_, unit, &UnmergedMessage::unit));
+}
+
+void Unmerged::save(Extent extent, State& state) const {
+  std::vector<std::string> units;
+  for (const UnmergedMessage& message : messages_) {
+    units.emplace_back(unit_name(message.unit));
+    if (extent == Extent::kReplica)
+      state.blobs[name_in_round("message", message.round)] = message.bytes;
+  }
+  state.values["units"] = units;
+}
+
+Status Unmerged::load(Extent extent, const State& state, std::span<const RoundId> rounds,
+                      std::size_t elements) {
+  const auto units = state.value<std::vector<std::string>>("units");
+  if (!units.ok()) return units.error();
+  if (units->size() != rounds.size())
+    return Error{ErrorCode::kMismatch, "units: not one for each round in flight"};
+  messages_.clear();
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    const Result<Unit> unit = parse_unit((*units)[i]);
+    if (!unit.ok()) return unit.error();
+    const std::string name = name_in_round("message", rounds[i]);
+    const Result<ByteView> payload =
+        extent == Extent::kReplica ? state.blob(name) : Result<ByteView>(ByteView());
+    if (!payload.ok()) return payload.error();
+    Status added = try_add(rounds[i], *unit, *payload, elements);
+    if (!added.ok()) return std::move(added).error().within(name);
+  }
+  return Done{};
 }
 
 }  // namespace longhaul

@@ -9,6 +9,7 @@
 
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/exchange.h"
+#include "longhaul/sync/saved.h"
 
 namespace longhaul {
 
@@ -39,10 +40,17 @@ class Unmerged {
   void remove_oldest() { messages_.pop_front(); }
 
   [[nodiscard]] std::size_t count(Unit unit) const;
+  // The units are equal on all replicas, the messages are not: those of a snapshot are empty.
+  void save(Extent extent, State& state) const;
+  Status load(Extent extent, const State& state, std::span<const RoundId> rounds,
+              std::size_t elements);
+
   [[nodiscard]] auto begin() const { return messages_.begin(); }
   [[nodiscard]] auto end() const { return messages_.end(); }
 
  private:
+  Status try_add(RoundId round, Unit unit, ByteView payload, std::size_t elements);
+
   std::deque<UnmergedMessage> messages_;  // a deque: views must not move away from their bytes
 };
 

@@ -1,0 +1,209 @@
+// The engine's checkpoints and snapshots.
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "longhaul/base/state.h"
+#include "longhaul/sync/engine.h"
+#include "longhaul/sync/saved.h"
+
+namespace longhaul {
+namespace {
+
+constexpr std::uint64_t kVersion = 1;
+// Far beyond every run, and far below where sums of steps overflow.
+constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 48U;
+
+std::string_view kind_of(Extent extent) {
+  return extent == Extent::kReplica ? "checkpoint" : "snapshot";
+}
+
+Error mismatch(std::string what) { return {ErrorCode::kMismatch, std::move(what)}; }
+
+void save_plan(const std::string& name, const Plan& plan, State& state) {
+  state.values[name + ".keep_ratio"] = plan.keep_ratio;
+  state.values[name + ".delay_steps"] = plan.delay_steps;
+  state.values[name + ".period_steps"] = plan.period_steps;
+  state.values[name + ".merge"] = name_of(plan.merge);
+}
+
+bool is_late_or_ahead(Merge merge) { return merge == Merge::kLate || merge == Merge::kAhead; }
+
+// Plans that the engine of that setup could have come to.
+Status check_plan(const Plan& plan, const EngineSetup& setup) {
+  if (!(plan.keep_ratio > 0 && plan.keep_ratio <= 1)) return mismatch("keep_ratio outside (0, 1]");
+  if (plan.period_steps != 1) return mismatch("period_steps other than 1");
+  const Merge own = setup.recipe.plan.merge;
+  const bool can_change = is_late_or_ahead(plan.merge) && is_late_or_ahead(own);
+  if (plan.merge != own && !can_change) {
+    return mismatch("merge rule " + std::string(name_of(plan.merge)) + ", expected " +
+                    std::string(name_of(own)));
+  }
+  if (plan.merge == Merge::kAhead && setup.optimizer.kind == OptimizerKind::kAdamW)
+    return mismatch("look-ahead with AdamW");
+  return Done{};
+}
+
+Result<Plan> read_plan(const std::string& name, const State& state, const EngineSetup& setup) {
+  const auto keep_ratio = state.value<double>(name + ".keep_ratio");
+  const auto delay = state.value<std::uint64_t>(name + ".delay_steps");
+  const auto period = state.value<std::uint64_t>(name + ".period_steps");
+  const auto merge_name = state.value<std::string>(name + ".merge");
+  if (!keep_ratio.ok()) return keep_ratio.error();
+  if (!delay.ok()) return delay.error();
+  if (!period.ok()) return period.error();
+  if (!merge_name.ok()) return merge_name.error();
+  const Result<Merge> merge = parse_merge(*merge_name);
+  if (!merge.ok()) return merge.error();
+  constexpr std::uint64_t kMost = std::numeric_limits<int>::max();
+  const Plan plan{.keep_ratio = *keep_ratio,
+                  .delay_steps = static_cast<int>(std::min(*delay, kMost)),
+                  .period_steps = static_cast<int>(std::min(*period, kMost)),
+                  .merge = *merge};
+  Status checked = check_plan(plan, setup);
+  if (!checked.ok()) return std::move(checked).error().within(name);
+  return plan;
+}
+
+Status check_kind(Extent extent, const State& state) {
+  const auto version = state.value<std::uint64_t>("version");
+  const auto kind = state.value<std::string>("kind");
+  if (!version.ok()) return version.error();
+  if (!kind.ok()) return kind.error();
+  if (*version != kVersion) {
+    return mismatch("expected version " + std::to_string(kVersion) + ", got " +
+                    std::to_string(*version));
+  }
+  if (*kind != kind_of(extent)) return mismatch("this is a " + *kind);
+  return Done{};
+}
+
+struct Position {
+  std::uint64_t step = 0;
+  std::deque<RoundId> in_flight;
+};
+
+// Rounds are born in every step and merged in order: those in flight are the last ones.
+Result<Position> read_position(const State& state) {
+  const auto step = state.value<std::uint64_t>("step");
+  const auto in_flight = state.value<std::vector<std::uint64_t>>("in_flight");
+  if (!step.ok()) return step.error();
+  if (!in_flight.ok()) return in_flight.error();
+  Position position{.step = *step};
+  if (*step > kMostSteps) return mismatch("step: absurd");
+  for (const std::uint64_t born : *in_flight) {
+    const bool follows = position.in_flight.empty() || born == position.in_flight.back().step + 1;
+    if (!follows || born > *step) return mismatch("in_flight: not one round for each step");
+    position.in_flight.push_back({.step = born});
+  }
+  if (!in_flight->empty() && in_flight->back() + 1 < *step)
+    return mismatch("in_flight: ends before the step");
+  return position;
+}
+
+}  // namespace
+
+State Engine::save() const { return save(Extent::kReplica); }
+State Engine::save_shared() const { return save(Extent::kShared); }
+
+State Engine::save(Extent extent) const {
+  State state;
+  state.values = {{"version", kVersion}, {"kind", kind_of(extent)}, {"step", step_}};
+  save_plan("plan", plan_, state);
+  if (next_plan_) save_plan("next_plan", *next_plan_, state);
+  std::vector<std::uint64_t> in_flight;
+  for (const RoundId& round : in_flight_) in_flight.push_back(round.step);
+  state.values["in_flight"] = in_flight;
+  save_tensor("shared", shared(), state);
+  rule_->save(extent, state);
+  if (extent == Extent::kShared) return state;
+  save_tensor("residual", residual_, state);
+  save_tensor("codec", codec_->state(), state);
+  state.values["non_finite_steps"] = non_finite_steps_;
+  state.values["non_finite_in_a_row"] = non_finite_in_a_row_;
+  return state;
+}
+
+// All that a state says, checked, before anything of the engine changes.
+struct Engine::Loaded {
+  Position position;
+  Plan plan;
+  std::optional<Plan> next_plan;
+  std::vector<float> shared;
+  std::unique_ptr<MergeRule> rule;
+  // Of a checkpoint only.
+  std::vector<float> residual;
+  std::vector<float> codec;
+  std::uint64_t non_finite_steps = 0;
+  std::uint64_t non_finite_in_a_row = 0;
+};
+
+Result<Engine::Loaded> Engine::read_shared(const State& state) const {
+  Result<Position> position = read_position(state);
+  if (!position.ok()) return std::move(position).error();
+  const Result<Plan> plan = read_plan("plan", state, setup_);
+  if (!plan.ok()) return plan.error();
+  Loaded loaded{.position = std::move(position).value(), .plan = *plan};
+  if (state.values.contains("next_plan.merge")) {
+    const Result<Plan> next = read_plan("next_plan", state, setup_);
+    if (!next.ok()) return next.error();
+    loaded.next_plan = *next;
+  }
+  loaded.shared.resize(parameters_.size());
+  loaded.residual.resize(parameters_.size());
+  Status shared_loaded = load_tensor("shared", state, loaded.shared);
+  if (!shared_loaded.ok()) return std::move(shared_loaded).error();
+  return loaded;
+}
+
+Status Engine::read_own(const State& state, Loaded& loaded) const {
+  Status residual_loaded = load_tensor("residual", state, loaded.residual);
+  if (!residual_loaded.ok()) return residual_loaded;
+  loaded.codec.resize(codec_->state().size());
+  Status codec_loaded = load_tensor("codec", state, loaded.codec);
+  if (!codec_loaded.ok()) return codec_loaded;
+  const auto steps = state.value<std::uint64_t>("non_finite_steps");
+  const auto in_a_row = state.value<std::uint64_t>("non_finite_in_a_row");
+  if (!steps.ok()) return steps.error();
+  if (!in_a_row.ok()) return in_a_row.error();
+  loaded.non_finite_steps = *steps;
+  loaded.non_finite_in_a_row = *in_a_row;
+  return Done{};
+}
+
+Result<Engine::Loaded> Engine::read(Extent extent, const State& state) const {
+  Status kind = check_kind(extent, state);
+  if (!kind.ok()) return std::move(kind).error();
+  Result<Loaded> loaded = read_shared(state);
+  if (!loaded.ok()) return loaded;
+  loaded->rule = make_merge_rule(loaded->plan.merge, setup_.optimizer, loaded->shared);
+  const std::deque<RoundId>& rounds = loaded->position.in_flight;
+  Status rule = loaded->rule->load(extent, state, std::vector(rounds.begin(), rounds.end()));
+  if (!rule.ok()) return std::move(rule).error();
+  Status own = extent == Extent::kReplica ? read_own(state, *loaded) : Done{};
+  if (!own.ok()) return std::move(own).error();
+  return loaded;
+}
+
+Status Engine::load(Extent extent, const State& state) {
+  Result<Loaded> loaded = read(extent, state);
+  if (!loaded.ok()) return std::move(loaded).error().within(kind_of(extent));
+  rule_ = std::move(loaded->rule);
+  residual_ = std::move(loaded->residual);
+  std::ranges::copy(loaded->codec, codec_->state().begin());
+  plan_ = loaded->plan;
+  next_plan_ = loaded->next_plan;
+  in_flight_ = std::move(loaded->position.in_flight);
+  step_ = loaded->position.step;
+  non_finite_steps_ = loaded->non_finite_steps;
+  non_finite_in_a_row_ = loaded->non_finite_in_a_row;
+  std::ranges::copy(loaded->shared, parameters_.begin());
+  rule_->place(now(), residual_, parameters_);
+  return Done{};
+}
+
+Status Engine::load(const State& state) { return load(Extent::kReplica, state); }
+Status Engine::load_shared(const State& state) { return load(Extent::kShared, state); }
+
+}  // namespace longhaul

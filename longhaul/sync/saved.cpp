@@ -1,0 +1,31 @@
+#include "longhaul/sync/saved.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "longhaul/base/state.h"
+#include "longhaul/codec/codec.h"
+
+namespace longhaul {
+
+std::string name_in_round(std::string_view what, RoundId round) {
+  std::string name(what);
+  name.append(".").append(std::to_string(round.step));
+  name.append(".").append(std::to_string(round.part));
+  return name;
+}
+
+void save_tensor(std::string_view name, std::span<const float> values, State& state) {
+  state.tensors[std::string(name)].assign(values.begin(), values.end());
+}
+
+Status load_tensor(std::string_view name, const State& state, std::span<float> out) {
+  const Result<std::span<const float>> values = state.tensor(name, out.size());
+  if (!values.ok()) return values.error();
+  Status finite = check_finite(*values);
+  if (!finite.ok()) return std::move(finite).error().within(name);
+  std::ranges::copy(*values, out.begin());
+  return Done{};
+}
+
+}  // namespace longhaul

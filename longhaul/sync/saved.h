@@ -1,0 +1,30 @@
+// What the parts of an engine agree on when they save themselves to a State and load from one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "longhaul/base/result.h"
+#include "longhaul/exchange/exchange.h"
+
+namespace longhaul {
+
+struct State;
+
+// What a state holds.
+enum class Extent : std::uint8_t {
+  kReplica,  // all of one replica: a checkpoint
+  kShared,   // what is equal on all replicas: a snapshot
+};
+
+// "message.12.0": what is saved once for each round.
+std::string name_in_round(std::string_view what, RoundId round);
+
+void save_tensor(std::string_view name, std::span<const float> values, State& state);
+
+// Fills `out`, or leaves it alone if the tensor is missing, of another size or not finite.
+Status load_tensor(std::string_view name, const State& state, std::span<float> out);
+
+}  // namespace longhaul

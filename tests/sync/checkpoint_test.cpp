@@ -1,0 +1,230 @@
+// A replica that goes on from its checkpoint does what it would have done, bit for bit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "longhaul/base/state.h"
+#include "longhaul/codec/digest.h"
+#include "tests/sync/random_runs.h"
+
+namespace longhaul::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The engine ends, and a fresh one loads what it wrote.
+void restart(Cluster& cluster, std::size_t replica) {
+  const ByteBuffer file = to_bytes(cluster.replicas[replica].engine->save());
+  const Status loaded = cluster.renew(replica).load(state_from_bytes(file).value());
+  LONGHAUL_CHECK(loaded.ok());
+}
+
+void expect_same(const Cluster& one, const Cluster& other) {
+  for (std::size_t i = 0; i < one.replicas.size(); ++i) {
+    const Engine& a = *one.replicas[i].engine;
+    const Engine& b = *other.replicas[i].engine;
+    ASSERT_EQ(digest_of(one.replicas[i].learner->parameters()),
+              digest_of(other.replicas[i].learner->parameters()));
+    ASSERT_EQ(digest_of(a.shared()), digest_of(b.shared()));
+    ASSERT_EQ(digest_of(a.residual()), digest_of(b.residual()));
+    ASSERT_EQ(a.plan(), b.plan());
+    ASSERT_EQ(a.steps_done(), b.steps_done());
+    ASSERT_EQ(a.rounds_in_flight(), b.rounds_in_flight());
+    ASSERT_EQ(a.non_finite_steps(), b.non_finite_steps());
+  }
+}
+
+class Checkpoint : public ::testing::TestWithParam<Recipe> {};
+
+TEST_P(Checkpoint, ContinuesBitForBitFromEveryStep) {
+  std::mt19937_64 random(21);
+  for (int trial = 0; trial < 4; ++trial) {
+    const EngineSetup setup = random_run_setup(GetParam(), random);
+    QuadraticWorkload workload(kRunElements, random());
+    Cluster whole(setup, workload, {1, 2, 0.5});
+    Cluster broken(setup, workload, {1, 2, 0.5});
+    const std::uint64_t seed = random();
+    Script for_whole(setup.recipe.plan.merge, seed);
+    Script for_broken(setup.recipe.plan.merge, seed);
+    for (int step = 0; step < 30; ++step) {
+      for_whole.step(whole);
+      for_broken.submit_all(broken);
+      if (random() % 4 == 0) restart(broken, random() % 3);  // between the halves of a step
+      broken.merge_all();
+      if (random() % 4 == 0) restart(broken, random() % 3);
+      if (random() % 8 == 0) {
+        for (std::size_t i = 0; i < 3; ++i) restart(broken, i);
+      }
+      SCOPED_TRACE("trial " + std::to_string(trial) + ", step " + std::to_string(step));
+      ASSERT_NO_FATAL_FAILURE(expect_same(whole, broken));
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      ASSERT_TRUE(whole.replicas[i].engine->drain().ok());
+      ASSERT_TRUE(broken.replicas[i].engine->drain().ok());
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_same(whole, broken));
+  }
+}
+
+TEST(CheckpointPlan, KeepsAPlanThatIsAnnounced) {
+  QuadraticWorkload workload(51);
+  Cluster cluster({.recipe = find_recipe("static").value()}, workload, {1, 1});
+  const Plan next{.keep_ratio = 0.25, .delay_steps = 1, .merge = Merge::kAhead};
+  cluster.announce(next);
+  cluster.step();
+  for (const ClusterReplica& replica : cluster.replicas) ASSERT_TRUE(replica.engine->drain().ok());
+  restart(cluster, 0);
+  EXPECT_NE(cluster.replicas[0].engine->plan(), next);
+  cluster.step();
+  for (const ClusterReplica& replica : cluster.replicas) EXPECT_EQ(replica.engine->plan(), next);
+}
+
+// Does a run that was restarted once, with `damage` done to the checkpoint, end elsewhere?
+bool is_noticed(const Recipe& recipe, const std::function<void(State&)>& damage) {
+  std::mt19937_64 random(22);
+  const EngineSetup setup = random_run_setup(recipe, random);
+  QuadraticWorkload workload(kRunElements);
+  Cluster whole(setup, workload, {1, 1});
+  Cluster broken(setup, workload, {1, 1});
+  for (int step = 0; step < 12; ++step) {
+    whole.step();
+    broken.step();
+    if (step != 6) continue;
+    State state = broken.replicas[1].engine->save();
+    damage(state);
+    LONGHAUL_CHECK(broken.renew(1).load(state).ok());
+  }
+  return digest_of(whole.replicas[1].learner->parameters()) !=
+         digest_of(broken.replicas[1].learner->parameters());
+}
+
+void forget_tensor(State& state, const std::string& name) {
+  std::ranges::fill(state.tensors.at(name), 0.0F);
+}
+
+TEST(CheckpointMutation, WithoutDamageNothingIsNoticed) {
+  for (const char* name : {"dd-ef-sgd", "static", "dga"})
+    EXPECT_FALSE(is_noticed(find_recipe(name).value(), [](State&) {})) << name;
+}
+
+TEST(CheckpointMutation, NoticesAResidualThatIsLeftOut) {
+  for (const char* name : {"dd-ef-sgd", "static", "cocktail"}) {
+    EXPECT_TRUE(is_noticed(find_recipe(name).value(), [](State& state) {
+      forget_tensor(state, "residual");
+    })) << name;
+  }
+}
+
+TEST(CheckpointMutation, NoticesAMessageThatIsLeftOut) {
+  Recipe ahead = find_recipe("deco-ahead").value();
+  ahead.plan.delay_steps = 3;
+  for (const Recipe& recipe : {find_recipe("static").value(), ahead}) {
+    for (const char* message : {"message.4.0", "message.6.0"}) {
+      EXPECT_TRUE(is_noticed(recipe, [&](State& state) { state.blobs.at(message).clear(); }))
+          << recipe.name << ' ' << message;
+    }
+  }
+  EXPECT_TRUE(is_noticed(find_recipe("dga").value(),
+                         [](State& state) { forget_tensor(state, "gradient.5.0"); }));
+}
+
+TEST(CheckpointMutation, NoticesAnOptimizerOrACodecThatIsLeftOut) {
+  EXPECT_TRUE(is_noticed(find_recipe("d-sgd").value(),
+                         [](State& state) { forget_tensor(state, "optimizer"); }));
+  EXPECT_TRUE(is_noticed(find_recipe("static").value(),
+                         [](State& state) { forget_tensor(state, "optimizer"); }));
+  EXPECT_TRUE(is_noticed(all_kinds_of_recipes().back(),
+                         [](State& state) { std::ranges::reverse(state.tensors.at("codec")); }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, Checkpoint, ::testing::ValuesIn(all_kinds_of_recipes()),
+                         [](const auto& test) { return test_name_of(test.param); });
+
+class CheckpointRefusal : public ::testing::Test {
+ protected:
+  CheckpointRefusal() {
+    for (int step = 0; step < 6; ++step) cluster_.step();
+    state_ = engine().save();
+  }
+  static EngineSetup setup() {
+    return {.recipe = find_recipe("static").value(), .lr = {.peak = 0.02}};
+  }
+  Engine& engine() { return *cluster_.replicas[0].engine; }
+
+  // What a load says to the state, after which the engine is what it was.
+  std::string refusal() {
+    const State before = engine().save();
+    const Status loaded = engine().load(state_);
+    EXPECT_TRUE(loaded.ok() || engine().save() == before);
+    return loaded.ok() ? "accepted" : loaded.error().message;
+  }
+  std::string refusal_of(const std::string& value, const nlohmann::json& other) {
+    const nlohmann::json before = std::exchange(state_.values[value], other);
+    std::string said = refusal();
+    state_.values[value] = before;
+    return said;
+  }
+
+  QuadraticWorkload workload_{51};
+  Cluster cluster_{setup(), workload_, {1, 1}};
+  State state_;
+};
+
+TEST_F(CheckpointRefusal, OfTensorsThatDoNotFit) {
+  EXPECT_EQ(refusal(), "accepted");
+  for (const std::string name : {"shared", "residual", "optimizer", "codec"}) {
+    const std::vector<float> before = state_.tensors.at(name);
+    state_.tensors[name].push_back(0);
+    EXPECT_THAT(refusal(), HasSubstr("checkpoint: tensor \"" + name + "\": expected"));
+    state_.tensors.erase(name);
+    EXPECT_EQ(refusal(), "checkpoint: no tensor \"" + name + '"');
+    state_.tensors[name] = before;
+  }
+  state_.tensors["residual"][7] = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(refusal(), "checkpoint: residual: element 7 of 51 is not finite");
+}
+
+TEST_F(CheckpointRefusal, OfMessagesThatDoNotFit) {
+  state_.blobs.at("message.4.0").back() ^= std::byte{1};
+  EXPECT_THAT(refusal(), HasSubstr("checkpoint: message.4.0: "));
+  state_.blobs.erase("message.4.0");
+  EXPECT_EQ(refusal(), "checkpoint: no bytes \"message.4.0\"");
+}
+
+TEST_F(CheckpointRefusal, OfValuesThatDoNotFit) {
+  EXPECT_THAT(refusal_of("version", 2), HasSubstr("expected version 1, got 2"));
+  EXPECT_THAT(refusal_of("kind", "snapshot"), HasSubstr("this is a snapshot"));
+  EXPECT_THAT(refusal_of("step", -1), HasSubstr("\"step\""));
+  EXPECT_THAT(refusal_of("step", std::uint64_t{1} << 60U), HasSubstr("step: absurd"));
+  EXPECT_THAT(refusal_of("step", 5), HasSubstr("accepted"));  // half of step 5 is done
+  EXPECT_THAT(refusal_of("step", 4), HasSubstr("in_flight: not one round for each step"));
+  EXPECT_THAT(refusal_of("step", 7), HasSubstr("in_flight: ends before the step"));
+  EXPECT_THAT(refusal_of("in_flight", {3, 5}), HasSubstr("in_flight: not one round"));
+  EXPECT_THAT(refusal_of("in_flight", {4, 5}), HasSubstr("units: not one for each round"));
+  EXPECT_THAT(refusal_of("units", {"move", "move", "x"}), HasSubstr("got \"x\""));
+  EXPECT_THAT(refusal_of("non_finite_steps", "many"), HasSubstr("\"non_finite_steps\""));
+}
+
+TEST_F(CheckpointRefusal, OfPlansThatTheEngineCannotFollow) {
+  EXPECT_THAT(refusal_of("plan.keep_ratio", 0.0), HasSubstr("plan: keep_ratio outside (0, 1]"));
+  EXPECT_THAT(refusal_of("plan.keep_ratio", 1.5), HasSubstr("plan: keep_ratio outside (0, 1]"));
+  EXPECT_THAT(refusal_of("plan.delay_steps", -1), HasSubstr("\"plan.delay_steps\""));
+  EXPECT_THAT(refusal_of("plan.period_steps", 2), HasSubstr("period_steps other than 1"));
+  EXPECT_THAT(refusal_of("plan.merge", "own-step"),
+              HasSubstr("merge rule own-step, expected late"));
+  EXPECT_THAT(refusal_of("plan.merge", "none"), HasSubstr("no merge rule none"));
+  EXPECT_EQ(refusal_of("plan.merge", "ahead"), "accepted");
+  EXPECT_THAT(refusal_of("next_plan.merge", "late"), HasSubstr("\"next_plan.keep_ratio\""));
+}
+
+TEST_F(CheckpointRefusal, OfLookAheadWithAdamW) {
+  EngineSetup adamw = setup();
+  adamw.optimizer.kind = OptimizerKind::kAdamW;
+  Cluster other(adamw, workload_, {1, 1});
+  State state = other.replicas[0].engine->save();
+  state.values["plan.merge"] = "ahead";
+  EXPECT_EQ(other.replicas[0].engine->load(state).error().message,
+            "checkpoint: plan: look-ahead with AdamW");
+}
+
+}  // namespace
+}  // namespace longhaul::testing

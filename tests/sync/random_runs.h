@@ -1,0 +1,70 @@
+// Runs that are the same whenever they have the same seed: setups, plans that change, idle steps.
+#pragma once
+
+#include <random>
+
+#include "tests/sync/cluster.h"
+
+namespace longhaul::testing {
+
+inline constexpr std::size_t kRunElements = 257;
+
+inline bool can_change_rule(Merge merge) { return merge == Merge::kLate || merge == Merge::kAhead; }
+
+// A recipe with an optimizer by lot, and a table with a matrix, for the codecs that look at it.
+inline EngineSetup random_run_setup(const Recipe& recipe, std::mt19937_64& random) {
+  constexpr std::array kKinds{OptimizerKind::kMomentum, OptimizerKind::kNesterov,
+                              OptimizerKind::kSgd, OptimizerKind::kAdamW};
+  EngineSetup setup;
+  setup.recipe = recipe;
+  setup.optimizer.kind = kKinds[random() % (can_change_rule(recipe.plan.merge) ? 3 : 4)];
+  setup.optimizer.weight_decay = 0.01F;
+  setup.lr = {.peak = 0.02, .shape = LrShape::kCosine, .warmup_steps = 3, .steps = 40};
+  setup.layers = {{.name = "matrix", .offset = 0, .count = 240, .shape = {16, 15}},
+                  {.name = "rest", .offset = 240, .count = 17}};
+  return setup;
+}
+
+// Where a planner might take that rule.
+inline Plan random_plan(Merge merge, std::mt19937_64& random) {
+  const bool changes = can_change_rule(merge);
+  return {.keep_ratio = 0.02 + 0.1 * static_cast<double>(random() % 5),
+          .delay_steps = static_cast<int>(random() % 6),
+          .merge = !changes ? merge : (random() % 2 == 0 ? Merge::kLate : Merge::kAhead)};
+}
+
+// What happens to a cluster from outside, step by step: equal for clusters with equal seeds.
+class Script {
+ public:
+  Script(Merge merge, std::uint64_t seed) : merge_(merge), random_(seed) {}
+
+  void submit_all(Cluster& cluster) {
+    if (random_() % 4 == 0) cluster.announce(random_plan(merge_, random_));
+    cluster.submit_all([this](std::size_t) { return random_() % 8 == 0; });
+  }
+  void step(Cluster& cluster) {
+    submit_all(cluster);
+    cluster.merge_all();
+  }
+
+ private:
+  Merge merge_;
+  std::mt19937_64 random_;
+};
+
+// All recipes, and one whose codec has a memory of its own.
+inline std::vector<Recipe> all_kinds_of_recipes() {
+  std::vector<Recipe> recipes(all_recipes().begin(), all_recipes().end());
+  recipes.push_back({.name = "low-rank-late",
+                     .codec = {.kind = CodecKind::kLowRank, .rank = 2},
+                     .plan = {.delay_steps = 2, .merge = Merge::kLate}});
+  return recipes;
+}
+
+inline std::string test_name_of(const Recipe& recipe) {
+  std::string name(recipe.name);
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+}  // namespace longhaul::testing
