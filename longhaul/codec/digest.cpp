@@ -4,8 +4,10 @@
 
 namespace longhaul {
 
-std::uint64_t digest_of(std::span<const float> values) {
-  return XXH3_64bits(values.data(), values.size_bytes());
+std::uint64_t digest_of(std::span<const float> values) { return digest_of(std::as_bytes(values)); }
+
+std::uint64_t digest_of(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
 }
 
 std::string digest_text(std::span<const float> values) {

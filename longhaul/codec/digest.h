@@ -1,6 +1,7 @@
-// A fingerprint of numbers, to tell whether two models are bit for bit the same.
+// A fingerprint of numbers or bytes, to tell whether two are bit for bit the same.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -8,6 +9,8 @@
 namespace longhaul {
 
 std::uint64_t digest_of(std::span<const float> values);  // xxHash (XXH3, 64 bits) of the bytes
+
+std::uint64_t digest_of(std::span<const std::byte> bytes);
 
 std::string digest_text(std::span<const float> values);  // the same as 16 hexadecimal digits
 

@@ -11,7 +11,7 @@
 #include "longhaul/exchange/simulated.h"
 #include "longhaul/lab/results.h"
 #include "longhaul/lab/scenario.h"
-#include "longhaul/link/rate_estimator.h"
+#include "longhaul/plan/measurements.h"
 #include "longhaul/plan/planner.h"
 #include "longhaul/sync/recipe.h"
 
@@ -36,15 +36,13 @@ class LivePlanner {
  private:
   struct Link {
     LinkModel model;
-    RateEstimator up;
-    RateEstimator down;
+    Measured measured{};
   };
 
   void learn_until(Seconds time);
   [[nodiscard]] Conditions conditions(Seconds time) const;
   void adopt(std::size_t step, Seconds time, const Decision& decision);
 
-  const Scenario& scenario_;
   std::unique_ptr<Planner> planner_;
   bool knows_links_;
   std::vector<Link> links_;

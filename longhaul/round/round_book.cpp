@@ -16,15 +16,20 @@ void RoundBook::join(std::size_t slot, float weight, std::uint64_t from_step) {
 void RoundBook::leave(std::size_t slot) { members_.erase(slot); }
 
 Taken RoundBook::submit(std::size_t slot, std::uint64_t step, ByteBuffer payload, TimePoint now) {
+  return take(slot, step, {.payload = std::move(payload), .at = now});
+}
+
+Taken RoundBook::reject(std::size_t slot, std::uint64_t step, TimePoint now) {
+  return take(slot, step, {.at = now, .is_rejected = true});
+}
+
+Taken RoundBook::take(std::size_t slot, std::uint64_t step, Submitted submitted) {
   const auto member = members_.find(slot);
   if (member == members_.end()) return Taken::kNotMember;
   if (step < next_) return Taken::kTooLate;
   if (step < member->second.from_step) return Taken::kNotMember;
-  const bool is_new = open_[step]
-                          .try_emplace(slot, Submitted{.payload = std::move(payload),
-                                                       .weight = member->second.weight,
-                                                       .at = now})
-                          .second;
+  submitted.weight = member->second.weight;
+  const bool is_new = open_[step].try_emplace(slot, std::move(submitted)).second;
   return is_new ? Taken::kIn : Taken::kAlreadyIn;
 }
 
@@ -64,7 +69,7 @@ ClosingRound RoundBook::close() {
   for (auto& [slot, submitted] : round->second) {
     entries[slot] = {.slot = slot,
                      .weight = submitted.weight,
-                     .has_submitted = true,
+                     .has_submitted = !submitted.is_rejected,
                      .payload = std::move(submitted.payload)};
   }
   for (auto& [slot, entry] : entries) closing.members.push_back(std::move(entry));

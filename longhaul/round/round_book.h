@@ -33,7 +33,7 @@ enum class Taken : std::uint8_t {
 struct Entry {
   std::size_t slot = 0;
   float weight = 1.0F;
-  bool has_submitted = false;  // else it was not waited for any longer
+  bool has_submitted = false;  // else nobody waits for it any longer, or it was rejected
   ByteBuffer payload;          // empty: nothing to send
 };
 
@@ -55,6 +55,8 @@ class RoundBook {
   [[nodiscard]] std::size_t members() const { return members_.size(); }
 
   Taken submit(std::size_t slot, std::uint64_t step, ByteBuffer payload, TimePoint now);
+  // What it sent cannot be used: the round does not wait for it any longer, and closes without it.
+  Taken reject(std::size_t slot, std::uint64_t step, TimePoint now);
 
   // The round that closes next.
   [[nodiscard]] std::uint64_t next_step() const { return next_; }
@@ -72,8 +74,10 @@ class RoundBook {
     ByteBuffer payload;
     float weight = 1.0F;
     TimePoint at;
+    bool is_rejected = false;
   };
   using OpenRound = std::map<std::size_t, Submitted>;  // by slot
+  Taken take(std::size_t slot, std::uint64_t step, Submitted submitted);
 
   RoundPolicy policy_;
   std::uint64_t next_;

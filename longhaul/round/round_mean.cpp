@@ -42,8 +42,8 @@ Result<RoundMean> mean_of_round(std::span<const Submission> submissions, std::si
   sum_payloads(parsed->contributions, mean.values, workers);
   const DownLoad dense{.way = WayDown::kDense,
                        .bytes = kPayloadHeaderBytes + elements * sizeof(float)};
-  const ByteBuffer joined = encode_union(parsed->contributions, mean.values, workers);
-  const DownLoad together{.way = WayDown::kUnion, .bytes = joined.size()};
+  mean.payload = encode_union(parsed->contributions, mean.values, workers);
+  const DownLoad together{.way = WayDown::kUnion, .bytes = mean.payload.size()};
   std::size_t all = 0;
   for (const Submission& submission : submissions) all += submission.payload.size();
   for (const Submission& submission : submissions) {

@@ -33,6 +33,7 @@ struct DownLoad {
 
 struct RoundMean {
   std::vector<float> values;
+  ByteBuffer payload;          // the values as one payload: a union, or dense where that is smaller
   std::vector<DownLoad> down;  // per submission: the cheapest way for that member
 };
 

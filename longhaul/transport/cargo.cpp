@@ -50,6 +50,9 @@ Result<TransferId> id_of(const v1::Chunk& chunk) {
     case v1::CARGO_SNAPSHOT:
       id.cargo = Cargo::kSnapshot;
       return id;
+    case v1::CARGO_PROBE:
+      id.cargo = Cargo::kProbe;
+      return id;
     default:
       return bad_chunk("unknown cargo " + std::to_string(chunk.cargo()));
   }
@@ -62,9 +65,11 @@ v1::Cargo name_of(Cargo cargo) {
     case Cargo::kMean:
       return v1::CARGO_MEAN;
     case Cargo::kSnapshot:
+      return v1::CARGO_SNAPSHOT;
+    case Cargo::kProbe:
       break;
   }
-  return v1::CARGO_SNAPSHOT;
+  return v1::CARGO_PROBE;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 
 namespace longhaul {
 
-enum class Cargo : std::uint8_t { kUpdate, kMean, kSnapshot };
+enum class Cargo : std::uint8_t { kUpdate, kMean, kSnapshot, kProbe };
 
 struct TransferId {
   Cargo cargo = Cargo::kUpdate;
@@ -36,6 +36,7 @@ class OutgoingCargo {
   // An empty one is a chunk without data.
   void add(TransferId id, SharedBytes bytes);
   [[nodiscard]] bool is_empty() const { return transfers_.empty(); }
+  [[nodiscard]] std::size_t count() const { return transfers_.size(); }
   // The next piece. Precondition: not empty.
   Frame next_chunk();
   void clear() { transfers_.clear(); }

@@ -22,6 +22,8 @@ class Lanes {
 
   // Waits in a queue while every lane is busy.
   void send(TransferId id, SharedBytes bytes);
+  // Transfers of which something is still to be handed over.
+  [[nodiscard]] std::size_t waiting() const { return outgoing_.count(); }
 
   void on_written(StreamId id);
   // The transfer that is complete with it. An error ends the connection: a chunk is missing for

@@ -1,0 +1,347 @@
+#include "longhaul/exchange/client_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "longhaul/codec/accumulate.h"
+#include "longhaul/codec/digest.h"
+#include "longhaul/codec/payload.h"
+#include "longhaul/exchange/protocol.h"
+
+namespace longhaul {
+namespace {
+
+constexpr Seconds kFirstBackOff{0.1};
+constexpr Seconds kMostBackOff{5.0};
+constexpr Seconds kPingEvery{1.0};
+constexpr std::size_t kMostTransfers = 4096;
+constexpr std::size_t kStateOverhead = 1 << 20;
+
+// Dense means and snapshots with two states of an optimizer fit.
+CargoLimits limits_of(std::size_t elements) {
+  return {.most_bytes = 4 * elements * 4 + kStateOverhead, .most_transfers = kMostTransfers};
+}
+
+Error broken(const std::string& what) { return Error{ErrorCode::kCorruptPayload, "hub: " + what}; }
+
+}  // namespace
+
+ClientCore::ClientCore(ClientSetup setup, Connector& connector, std::shared_ptr<StreamInbox> inbox,
+                       ClientNews& news)
+    : setup_(std::move(setup)),
+      connector_(connector),
+      inbox_(std::move(inbox)),
+      news_(news),
+      next_mean_(setup_.next_round),
+      jitter_(digest_of(std::as_bytes(std::span(setup_.name)))) {}
+
+ClientCore::~ClientCore() = default;
+
+StreamId ClientCore::open_stream(StreamPtr& stream) {
+  const StreamId id = next_stream_++;
+  stream = connector_.open(std::make_shared<StreamPost>(id, inbox_));
+  return id;
+}
+
+void ClientCore::connect(TimePoint now) {
+  connection_ = std::make_unique<Connection>(limits_of(setup_.elements));
+  connection_->last_heard = now;
+  connection_->next_ping = now;
+  connection_->control_id = open_stream(connection_->control);
+  Frame frame;
+  v1::Join& join = *frame.mutable_join();
+  join.set_protocol(kProtocolVersion);
+  join.set_wire(kWireVersion);
+  join.set_name(setup_.name);
+  join.set_token(setup_.token);
+  join.set_elements(setup_.elements);
+  join.set_model(setup_.layers_digest);
+  join.set_lanes(static_cast<std::uint32_t>(setup_.lanes));
+  if (setup_.slot) join.set_slot(*setup_.slot);
+  join.set_compute_s(setup_.compute.count());
+  join.set_weight(setup_.weight);
+  join.set_is_fresh(setup_.is_fresh);
+  if (setup_.initial) join.set_initial(digest_of(*setup_.initial));
+  join.set_next_round(next_mean_);
+  join.set_session(session_);
+  send(std::move(frame));
+  connection_->control->read();
+}
+
+// Streams that are closed may still tell of it: their ids are not known any more.
+void ClientCore::lose(const Error& /*why*/, TimePoint now) {
+  if (!connection_) return;
+  connection_->lanes.close();
+  connection_->control->close();
+  connection_.reset();
+  ++reconnections_;
+  back_off_ = std::clamp(back_off_ * 2, kFirstBackOff, kMostBackOff);
+  const double share = 0.5 + 0.5 * static_cast<double>(jitter_() % 1000) / 1000;
+  next_try_ = time_after(now, back_off_ * share);
+}
+
+void ClientCore::give_up(const Error& why) {
+  has_failed_ = true;
+  if (connection_) {
+    connection_->lanes.close();
+    connection_->control->close();
+    connection_.reset();
+  }
+  news_.on_failed(why);
+}
+
+void ClientCore::on_tick(TimePoint now) {
+  if (has_failed_) return;
+  if (!connection_) {
+    if (now >= next_try_) connect(now);
+    return;
+  }
+  if (now - connection_->last_heard > setup_.silence)
+    return lose({ErrorCode::kDeadline, "the hub is silent"}, now);
+  if (!connection_->is_welcome || now < connection_->next_ping) return;
+  connection_->next_ping = time_after(now, kPingEvery);
+  if (connection_->ping) return;  // the last one is still on its way
+  connection_->ping = {next_ping_id_++, now};
+  Frame frame;
+  frame.mutable_ping()->set_id(connection_->ping->first);
+  send(std::move(frame));
+}
+
+void ClientCore::send(Frame frame) {
+  if (connection_->is_writing) {
+    connection_->outgoing.push_back(std::move(frame));
+    return;
+  }
+  connection_->is_writing = true;
+  connection_->control->write(std::move(frame));
+}
+
+void ClientCore::on_event(StreamEvent event, TimePoint now) {
+  if (!connection_) return;
+  Connection& c = *connection_;
+  const StreamId id = event.stream;
+  if (id != c.control_id && !c.opening.contains(id) && !c.lanes.has(id)) return;  // of an old one
+  if (auto* arrived = std::get_if<FrameArrived>(&event.what)) {
+    c.last_heard = now;
+    on_frame(id, std::move(arrived->frame), now);
+  } else if (std::holds_alternative<FrameWritten>(event.what)) {
+    on_written(id);
+  } else if (auto* closed = std::get_if<StreamClosed>(&event.what)) {
+    lose(closed->why, now);
+  }
+}
+
+void ClientCore::on_written(StreamId id) {
+  Connection& c = *connection_;
+  if (id == c.control_id) {
+    c.is_writing = false;
+    if (c.outgoing.empty()) return;
+    Frame next = std::move(c.outgoing.front());
+    c.outgoing.pop_front();
+    return send(std::move(next));
+  }
+  if (const auto opening = c.opening.find(id); opening != c.opening.end()) {
+    c.lanes.add(id, std::move(opening->second));
+    c.opening.erase(opening);
+    return;
+  }
+  c.lanes.on_written(id);
+}
+
+void ClientCore::on_frame(StreamId id, Frame frame, TimePoint now) {
+  if (id != connection_->control_id) {
+    if (!frame.has_chunk()) return;
+    Result<std::optional<Arrival>> arrival =
+        connection_->lanes.on_chunk(id, *frame.mutable_chunk(), now);
+    if (!arrival.ok()) return lose(arrival.error(), now);
+    if (arrival->has_value()) on_arrival(std::move(**arrival), now);
+    return;
+  }
+  on_control(std::move(frame), now);
+  if (connection_) connection_->control->read();
+}
+
+void ClientCore::on_control(Frame frame, TimePoint now) {
+  Connection& c = *connection_;
+  if (frame.has_welcome()) {
+    on_welcome(frame.welcome());
+  } else if (frame.has_refused()) {
+    const Error why{ErrorCode::kClosed, "the hub refused: " + frame.refused().why()};
+    frame.refused().is_final() ? give_up(why) : lose(why, now);
+  } else if (frame.has_pong()) {
+    if (!c.ping || c.ping->first != frame.pong().id()) return;
+    const Seconds took = now - c.ping->second;
+    c.ping.reset();
+    const bool is_first = !round_trip_;
+    round_trip_ = std::min(round_trip_.value_or(took), took);
+    if (is_first) report({});
+  } else if (frame.has_closed()) {
+    const std::uint64_t step = frame.closed().step();
+    c.closed[step] = std::move(*frame.mutable_closed());
+    assemble(step, now);
+  } else if (frame.has_send_state() && setup_.initial) {
+    c.lanes.send({.cargo = Cargo::kSnapshot}, setup_.initial);
+  } else if (frame.has_restart()) {
+    c.restart = frame.restart().bytes();
+    c.closed.clear();
+    next_mean_ = frame.restart().next_round();
+    means_beyond_.clear();
+    kept_.clear();
+  } else if (frame.has_enrolled()) {
+    on_enrolled(frame.enrolled());
+  } else if (frame.has_goodbye()) {
+    const Error why{ErrorCode::kClosed, "the hub says goodbye: " + frame.goodbye().why()};
+    frame.goodbye().is_over() ? give_up(why) : lose(why, now);
+  }
+}
+
+void ClientCore::on_welcome(const v1::Welcome& welcome) {
+  Connection& c = *connection_;
+  c.is_welcome = true;
+  session_ = welcome.session();
+  slot_ = welcome.slot();
+  news_.on_welcome(slot_, welcome.replicas(),
+                   {welcome.contributed().begin(), welcome.contributed().end()});
+  for (std::size_t i = 0; i < setup_.lanes; ++i) {
+    StreamPtr stream;
+    const StreamId id = open_stream(stream);
+    Frame frame;
+    frame.mutable_open_lane()->set_session(session_);
+    StreamPtr& kept = c.opening[id] = std::move(stream);
+    kept->write(std::move(frame));
+  }
+  if (welcome.probe())
+    c.lanes.send({.cargo = Cargo::kProbe},
+                 std::make_shared<const ByteBuffer>(kProbeBytes, std::byte{0xAA}));
+}
+
+void ClientCore::on_enrolled(const v1::Enrolled& enrolled) {
+  const Result<Plan> plan = plan_from(enrolled.plan());
+  if (!plan.ok()) return give_up(plan.error());
+  connection_->is_enrolled = true;
+  back_off_ = Seconds(0);
+  setup_.is_fresh = false;
+  setup_.initial.reset();
+  for (const auto& [step, payload] : kept_) {
+    if (step >= enrolled.from_step()) send_update(step, payload);
+  }
+  news_.on_enrolled(enrolled.from_step(), *plan);
+}
+
+void ClientCore::submit(std::uint64_t step, SharedBytes payload) {
+  kept_[step] = payload;
+  if (connection_ && connection_->is_enrolled) send_update(step, payload);
+}
+
+void ClientCore::send_update(std::uint64_t step, const SharedBytes& payload) {
+  connection_->lanes.send({.cargo = Cargo::kUpdate, .step = step}, payload);
+}
+
+void ClientCore::report(v1::Report report) {
+  if (!connection_ || !connection_->is_welcome) return;
+  *report.mutable_down() = std::move(*unreported_.mutable_down());
+  unreported_.clear_down();
+  if (round_trip_) report.set_round_trip_s(round_trip_->count());
+  Frame frame;
+  *frame.mutable_report() = std::move(report);
+  send(std::move(frame));
+}
+
+void ClientCore::leave() {
+  if (!connection_ || !connection_->is_welcome) return;
+  Frame frame;
+  frame.mutable_leave();
+  send(std::move(frame));
+}
+
+void ClientCore::on_arrival(Arrival arrival, TimePoint now) {
+  if (arrival.timed_bytes > 0 && arrival.duration.count() > 0) {
+    v1::Sample& sample = *unreported_.add_down();
+    sample.set_bytes(static_cast<double>(arrival.timed_bytes));
+    sample.set_duration_s(arrival.duration.count());
+  }
+  switch (arrival.id.cargo) {
+    case Cargo::kMean:
+      connection_->arrived[arrival.id.step] = std::move(arrival.bytes);
+      return assemble(arrival.id.step, now);
+    case Cargo::kSnapshot:
+      return on_snapshot(arrival, now);
+    case Cargo::kProbe:
+      return report({});
+    case Cargo::kUpdate:
+      break;
+  }
+}
+
+void ClientCore::on_snapshot(const Arrival& arrival, TimePoint now) {
+  if (!connection_->restart || *connection_->restart != arrival.bytes.size())
+    return lose(broken("a snapshot that it did not announce"), now);
+  connection_->restart.reset();
+  Result<State> state = state_from_bytes(arrival.bytes);
+  if (!state.ok()) return lose(broken(state.error().message), now);
+  news_.on_restart(std::move(state).value());
+}
+
+void ClientCore::assemble(std::uint64_t step, TimePoint now) {
+  Connection& c = *connection_;
+  const auto closed = c.closed.find(step);
+  const auto bytes = c.arrived.find(step);
+  if (closed == c.closed.end() || bytes == c.arrived.end()) return;
+  const bool is_old = step < next_mean_ || means_beyond_.contains(step);
+  if (!is_old) {
+    Result<std::vector<float>> values = values_of(closed->second, bytes->second);
+    if (!values.ok()) return lose(values.error(), now);
+    Mean mean{.round = {.step = step},
+              .values = std::make_shared<const std::vector<float>>(std::move(values).value())};
+    if (closed->second.has_next_plan()) {
+      const Result<Plan> plan = plan_from(closed->second.next_plan());
+      if (!plan.ok()) return lose(plan.error(), now);
+      mean.next_plan = *plan;
+    }
+    const bool is_in = !closed->second.is_returned();
+    if (const auto own = kept_.find(step); own != kept_.end()) {
+      if (!is_in) mean.returned = *own->second;
+      kept_.erase(own);
+    }
+    means_beyond_.insert(step);
+    while (means_beyond_.erase(next_mean_) > 0) ++next_mean_;
+    news_.on_mean(std::move(mean), is_in);
+  }
+  c.closed.erase(step);
+  c.arrived.erase(step);
+}
+
+Result<std::vector<float>> ClientCore::values_of(const v1::Closed& closed,
+                                                 const ByteBuffer& bytes) {
+  std::vector<float> values(setup_.elements);
+  if (closed.way() != v1::WAY_FORWARDED) {
+    const Result<PayloadView> view = PayloadView::parse(bytes, setup_.elements);
+    if (!view.ok()) return view.error();
+    const Contribution whole{.payload = &*view, .weight = 1.0F};
+    sum_payloads(std::span(&whole, 1), values, workers_);
+    return values;
+  }
+  std::vector<PayloadView> views;
+  views.reserve(static_cast<std::size_t>(closed.contributions_size()));
+  std::vector<Contribution> parts;
+  ByteReader in(bytes);
+  for (const v1::Contribution& one : closed.contributions()) {
+    ByteView payload;
+    if (one.slot() == slot_) {
+      const auto own = kept_.find(closed.step());
+      if (own == kept_.end()) return broken("it counts on an update that is not there");
+      payload = *own->second;
+    } else {
+      if (in.remaining() < one.bytes()) return broken("forwarded payloads end too soon");
+      payload = in.bytes(one.bytes());
+    }
+    Result<PayloadView> view = PayloadView::parse(payload, setup_.elements);
+    if (!view.ok()) return view.error();
+    views.push_back(std::move(view).value());
+    parts.push_back({.payload = &views.back(), .weight = one.weight()});
+  }
+  sum_payloads(parts, values, workers_);
+  return values;
+}
+
+}  // namespace longhaul

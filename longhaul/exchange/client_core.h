@@ -1,0 +1,128 @@
+// A replica's side of the protocol: connects, submits, puts means together, comes back after a
+// failure. A state machine for one thread: events and the time come in, frames and news go out; it
+// holds no clock, no thread and no socket.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "longhaul/base/state.h"
+#include "longhaul/base/workers.h"
+#include "longhaul/exchange/exchange.h"
+#include "longhaul/transport/lanes.h"
+#include "longhaul/transport/stream_mailbox.h"
+
+namespace longhaul {
+
+struct ClientSetup {
+  std::string name;
+  std::string token;
+  std::optional<std::uint32_t> slot;  // which replica of the scenario to be; none: any
+  std::size_t elements = 0;
+  std::uint64_t layers_digest = 0;
+  SharedBytes initial;  // the model before the first step, as float32
+  std::size_t lanes = 1;
+  float weight = 1.0F;
+  Seconds compute{};             // of one step, as far as it is known
+  bool is_fresh = true;          // false: resumed, and next_round is where it stands
+  std::uint64_t next_round = 0;  // not merged yet
+  Seconds silence{5.0};          // a hub that is not heard of for so long is gone
+};
+
+// What the training thread is told. Called from inside the core's functions.
+class ClientNews {
+ public:
+  virtual ~ClientNews() = default;
+  virtual void on_welcome(std::size_t slot, std::size_t replicas,
+                          const std::set<std::uint64_t>& contributed) = 0;
+  virtual void on_enrolled(std::uint64_t from_step, const Plan& plan) = 0;
+  virtual void on_mean(Mean mean, bool is_in) = 0;
+  virtual void on_restart(State state) = 0;      // what it has is replaced
+  virtual void on_failed(const Error& why) = 0;  // for good
+};
+
+class ClientCore {
+ public:
+  ClientCore(ClientSetup setup, Connector& connector, std::shared_ptr<StreamInbox> inbox,
+             ClientNews& news);
+  ~ClientCore();
+
+  void on_event(StreamEvent event, TimePoint now);
+  // At least a few times a second. The first one connects.
+  void on_tick(TimePoint now);
+
+  // Kept until its round has closed, and sent again where needed.
+  void submit(std::uint64_t step, SharedBytes payload);
+  void report(v1::Report report);
+  void leave();
+
+  [[nodiscard]] std::size_t reconnections() const { return reconnections_; }
+  // What a checkpoint needs: updates whose round has not closed as far as this replica knows.
+  [[nodiscard]] const std::map<std::uint64_t, SharedBytes>& kept() const { return kept_; }
+  void keep(std::uint64_t step, SharedBytes payload) { kept_[step] = std::move(payload); }
+
+ private:
+  // One connection: from dialling until it breaks.
+  struct Connection {
+    explicit Connection(const CargoLimits& limits) : lanes(limits) {}
+    StreamId control_id = 0;
+    StreamPtr control;
+    std::deque<Frame> outgoing;
+    bool is_writing = false;
+    bool is_welcome = false;
+    bool is_enrolled = false;
+    std::map<StreamId, StreamPtr> opening;  // lanes that have not said what they are yet
+    Lanes lanes;
+    std::map<std::uint64_t, v1::Closed> closed;   // whose mean has not come yet
+    std::map<std::uint64_t, ByteBuffer> arrived;  // means that nobody has announced yet
+    std::optional<std::uint64_t> restart;         // bytes of the snapshot that is on its way
+    TimePoint last_heard;
+    std::optional<std::pair<std::uint64_t, TimePoint>> ping;
+    TimePoint next_ping;
+  };
+
+  void connect(TimePoint now);
+  void lose(const Error& why, TimePoint now);
+  void give_up(const Error& why);
+  StreamId open_stream(StreamPtr& stream);
+  void send(Frame frame);
+  void on_frame(StreamId id, Frame frame, TimePoint now);
+  void on_control(Frame frame, TimePoint now);
+  void on_welcome(const v1::Welcome& welcome);
+  void on_enrolled(const v1::Enrolled& enrolled);
+  void on_written(StreamId id);
+  void on_arrival(Arrival arrival, TimePoint now);
+  void on_snapshot(const Arrival& arrival, TimePoint now);
+  void assemble(std::uint64_t step, TimePoint now);
+  Result<std::vector<float>> values_of(const v1::Closed& closed, const ByteBuffer& bytes);
+  void send_update(std::uint64_t step, const SharedBytes& payload);
+
+  ClientSetup setup_;
+  Connector& connector_;
+  std::shared_ptr<StreamInbox> inbox_;
+  ClientNews& news_;
+  Workers workers_{1};
+  std::unique_ptr<Connection> connection_;
+  StreamId next_stream_ = 1;
+  std::uint64_t session_ = 0;
+  std::size_t slot_ = 0;
+  std::map<std::uint64_t, SharedBytes> kept_;
+  std::uint64_t next_mean_ = 0;           // every mean before it has come
+  std::set<std::uint64_t> means_beyond_;  // that have come as well
+  std::uint64_t next_ping_id_ = 1;
+  std::optional<Seconds> round_trip_;  // least of all
+  v1::Report unreported_;              // samples for the next report
+  TimePoint next_try_;
+  Seconds back_off_{};
+  std::mt19937_64 jitter_;
+  std::size_t reconnections_ = 0;
+  bool has_failed_ = false;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,182 @@
+#include "longhaul/exchange/hub_client.h"
+
+#include <string>
+#include <utility>
+
+#include "longhaul/base/check.h"
+
+namespace longhaul {
+namespace {
+
+constexpr std::size_t kMostCommands = 1 << 16;
+constexpr Seconds kTick{0.05};
+
+Error too_late(const std::string& what) { return Error{ErrorCode::kDeadline, what}; }
+
+}  // namespace
+
+// Streams outlive the client for a moment: they hold on to this.
+class HubClient::Inbox final : public StreamInbox {
+ public:
+  // A full or closed box drops it: the first cannot be (streams are few), the second is the end.
+  void put(StreamEvent event) override { (void)commands.try_push(Command(std::move(event))); }
+  Mailbox<Command> commands{kMostCommands};
+};
+
+HubClient::HubClient(ClientSetup setup, Connector& connector, const Clock& clock)
+    : clock_(clock),
+      inbox_(std::make_shared<Inbox>()),
+      core_(std::move(setup), connector, inbox_, *this),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+HubClient::~HubClient() {
+  thread_.request_stop();
+  inbox_->commands.close();
+}
+
+void HubClient::run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    core_.on_tick(clock_.now());
+    {
+      const MutexLock lock(mutex_);
+      reconnections_ = core_.reconnections();
+    }
+    std::optional<Command> command = inbox_->commands.pop_until(deadline_after(kTick));
+    if (command) handle(std::move(*command));
+  }
+  while (std::optional<Command> command = inbox_->commands.pop_until(Deadline::min()))
+    handle(std::move(*command));
+}
+
+void HubClient::handle(Command command) {
+  if (auto* event = std::get_if<StreamEvent>(&command)) {
+    core_.on_event(std::move(*event), clock_.now());
+  } else if (auto* submit = std::get_if<Submit>(&command)) {
+    core_.submit(submit->step, std::move(submit->payload));
+  } else if (auto* news = std::get_if<v1::Report>(&command)) {
+    core_.report(std::move(*news));
+  } else {
+    core_.leave();
+  }
+}
+
+Result<HubClient::Place> HubClient::place(Deadline deadline) {
+  const MutexLock lock(mutex_);
+  if (!changed_.wait_until(mutex_, deadline,
+                           [this]() REQUIRES(mutex_) { return place_ || failure_; }))
+    return too_late("the hub did not answer");
+  if (failure_) return *failure_;
+  return *place_;
+}
+
+Result<Plan> HubClient::first_plan(Deadline deadline) {
+  const MutexLock lock(mutex_);
+  if (!changed_.wait_until(mutex_, deadline, [this]() REQUIRES(mutex_) {
+        return first_plan_ || snapshot_ || failure_;
+      }))
+    return too_late("the hub did not start");
+  if (failure_) return *failure_;
+  return first_plan_.value_or(Plan{});
+}
+
+Result<Stance> HubClient::stance(std::uint64_t step, Deadline deadline) {
+  const MutexLock lock(mutex_);
+  const auto is_known = [&]() REQUIRES(mutex_) {
+    return failure_ || snapshot_ || contributed_.contains(step) || means_.contains(step) ||
+           enrolled_from_;
+  };
+  if (!changed_.wait_until(mutex_, deadline, is_known))
+    return too_late("step " + std::to_string(step) + ": the hub is away");
+  if (failure_) return *failure_;
+  if (snapshot_) return Stance::kRestart;
+  if (contributed_.contains(step)) return Stance::kTakePart;
+  if (means_.contains(step)) return Stance::kSitOut;
+  return step >= *enrolled_from_ ? Stance::kTakePart : Stance::kSitOut;
+}
+
+State HubClient::take_snapshot() {
+  const MutexLock lock(mutex_);
+  LONGHAUL_CHECK(snapshot_.has_value());
+  return *std::exchange(snapshot_, std::nullopt);
+}
+
+void HubClient::submit(Update update) {
+  const bool is_taken = inbox_->commands.try_push(
+      Submit{.step = update.round.step,
+             .payload = std::make_shared<const ByteBuffer>(std::move(update.payload))});
+  LONGHAUL_CHECK(is_taken);
+}
+
+Result<Mean> HubClient::collect(RoundId round, Deadline deadline) {
+  const MutexLock lock(mutex_);
+  if (!changed_.wait_until(mutex_, deadline, [&]() REQUIRES(mutex_) {
+        return failure_ || snapshot_ || means_.contains(round.step);
+      }))
+    return too_late("the mean of round " + std::to_string(round.step) + " has not come");
+  if (snapshot_) return Error{ErrorCode::kMismatch, "the state of this replica was replaced"};
+  const auto found = means_.find(round.step);
+  if (found == means_.end()) return *failure_;
+  Mean mean = std::move(found->second);
+  means_.erase(found);
+  contributed_.erase(round.step);
+  return mean;
+}
+
+void HubClient::report(const v1::Report& report) {
+  (void)inbox_->commands.try_push(Command(report));
+}
+
+void HubClient::leave() { (void)inbox_->commands.try_push(Command(Leave{})); }
+
+std::size_t HubClient::reconnections() const {
+  const MutexLock lock(mutex_);
+  return reconnections_;
+}
+
+void HubClient::on_welcome(std::size_t slot, std::size_t replicas,
+                           const std::set<std::uint64_t>& contributed) {
+  {
+    const MutexLock lock(mutex_);
+    place_ = {.slot = slot, .replicas = replicas};
+    contributed_.insert(contributed.begin(), contributed.end());
+  }
+  changed_.notify_all();
+}
+
+void HubClient::on_enrolled(std::uint64_t from_step, const Plan& plan) {
+  {
+    const MutexLock lock(mutex_);
+    enrolled_from_ = from_step;
+    if (!first_plan_) first_plan_ = plan;
+  }
+  changed_.notify_all();
+}
+
+void HubClient::on_mean(Mean mean, bool /*is_in*/) {
+  {
+    const MutexLock lock(mutex_);
+    const std::uint64_t step = mean.round.step;
+    means_[step] = std::move(mean);
+  }
+  changed_.notify_all();
+}
+
+void HubClient::on_restart(State state) {
+  {
+    const MutexLock lock(mutex_);
+    snapshot_ = std::move(state);
+    enrolled_from_.reset();
+    contributed_.clear();
+  }
+  changed_.notify_all();
+}
+
+void HubClient::on_failed(const Error& why) {
+  {
+    const MutexLock lock(mutex_);
+    if (!failure_) failure_ = why;
+  }
+  changed_.notify_all();
+}
+
+}  // namespace longhaul

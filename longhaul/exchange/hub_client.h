@@ -1,0 +1,93 @@
+// The exchange over a hub: a replica submits and collects, and a thread of its own talks to the
+// hub, keeps what was not acknowledged, and comes back after every failure.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <thread>
+#include <variant>
+
+#include "longhaul/base/mailbox.h"
+#include "longhaul/base/mutex.h"
+#include "longhaul/exchange/client_core.h"
+
+namespace longhaul {
+
+// What a replica is to do in a step.
+enum class Stance : std::uint8_t {
+  kTakePart,  // compute a gradient and submit it
+  kSitOut,    // the round has closed, or closes, without this replica: only its mean counts
+  kRestart,   // take_snapshot() comes first: the state of this replica has been replaced
+};
+
+class HubClient final : public Exchange, private ClientNews {
+ public:
+  // `connector` and `clock` outlive the client. It begins to connect at once.
+  HubClient(ClientSetup setup, Connector& connector, const Clock& clock);
+  ~HubClient() override;
+  HubClient(const HubClient&) = delete;
+  HubClient& operator=(const HubClient&) = delete;
+
+  struct Place {
+    std::size_t slot = 0;
+    std::size_t replicas = 0;
+  };
+  // Waits until the hub has let the replica in.
+  Result<Place> place(Deadline deadline);
+  // Waits until it is a member, or its state is to be replaced: the plan to begin with.
+  Result<Plan> first_plan(Deadline deadline);
+
+  // Waits until it is known. An error is final.
+  Result<Stance> stance(std::uint64_t step, Deadline deadline);
+  // After kRestart.
+  State take_snapshot();
+
+  void submit(Update update) override;
+  // kMismatch: the state was replaced meanwhile; stance() says so too.
+  Result<Mean> collect(RoundId round, Deadline deadline) override;
+
+  // How far training is; also tells the hub of what was measured.
+  void report(const v1::Report& report);
+  // Leaves in order: open rounds close without this replica.
+  void leave();
+
+  [[nodiscard]] std::size_t reconnections() const;
+
+ private:
+  struct Submit {
+    std::uint64_t step = 0;
+    SharedBytes payload;
+  };
+  struct Leave {};
+  using Command = std::variant<StreamEvent, Submit, v1::Report, Leave>;
+  class Inbox;
+
+  void run(const std::stop_token& stop);
+  void handle(Command command);
+
+  void on_welcome(std::size_t slot, std::size_t replicas,
+                  const std::set<std::uint64_t>& contributed) override;
+  void on_enrolled(std::uint64_t from_step, const Plan& plan) override;
+  void on_mean(Mean mean, bool is_in) override;
+  void on_restart(State state) override;
+  void on_failed(const Error& why) override;
+
+  const Clock& clock_;
+  std::shared_ptr<Inbox> inbox_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::optional<Place> place_ GUARDED_BY(mutex_);
+  std::optional<Plan> first_plan_ GUARDED_BY(mutex_);
+  std::optional<std::uint64_t> enrolled_from_ GUARDED_BY(mutex_);
+  std::set<std::uint64_t> contributed_ GUARDED_BY(mutex_);
+  std::map<std::uint64_t, Mean> means_ GUARDED_BY(mutex_);
+  std::optional<State> snapshot_ GUARDED_BY(mutex_);
+  std::optional<Error> failure_ GUARDED_BY(mutex_);
+  std::size_t reconnections_ GUARDED_BY(mutex_) = 0;
+  ClientCore core_;      // of the thread
+  std::jthread thread_;  // last: ends before what it uses
+};
+
+}  // namespace longhaul

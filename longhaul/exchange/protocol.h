@@ -1,0 +1,24 @@
+// What both ends of the protocol agree on beyond proto/longhaul.proto.
+#pragma once
+
+#include <cstdint>
+
+#include "longhaul/base/result.h"
+#include "longhaul/round/plan.h"
+#include "proto/longhaul.pb.h"
+
+namespace longhaul {
+
+constexpr std::uint32_t kProtocolVersion = 1;
+
+// Digests of the shared model are compared before each step that is a multiple of this.
+constexpr std::uint64_t kDigestEvery = 16;
+
+// Bytes of a probe in each direction.
+constexpr std::size_t kProbeBytes = 65536;
+
+v1::Plan to_message(const Plan& plan);
+// Refuses a plan that no planner makes.
+Result<Plan> plan_from(const v1::Plan& message);
+
+}  // namespace longhaul

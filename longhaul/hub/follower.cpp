@@ -1,0 +1,69 @@
+#include "longhaul/hub/follower.h"
+
+#include <string>
+#include <utility>
+
+#include "longhaul/codec/digest.h"
+#include "longhaul/exchange/protocol.h"
+
+namespace longhaul {
+namespace {
+
+constexpr std::size_t kDigests = 64;
+
+}  // namespace
+
+Result<Mean> Follower::Shelf::collect(RoundId round, Deadline /*deadline*/) {
+  const auto found = means.find(round);
+  if (found == means.end())
+    return Error{ErrorCode::kDeadline, "round " + std::to_string(round.step) + " has not closed"};
+  Mean mean = std::move(found->second);
+  means.erase(found);
+  return mean;
+}
+
+Follower::Follower(const EngineSetup& setup, std::vector<float> initial)
+    : parameters_(std::move(initial)),
+      plan_(setup.recipe.plan),
+      engine_(setup, parameters_, shelf_, workers_) {
+  go_on();
+}
+
+Status Follower::load(const State& state) {
+  Status loaded = engine_.load_shared(state);
+  if (!loaded.ok()) return loaded;
+  plan_ = engine_.plan();
+  go_on();
+  return Done{};
+}
+
+void Follower::closed(Mean mean) {
+  if (mean.next_plan) plan_ = *mean.next_plan;
+  shelf_.means.emplace(mean.round, std::move(mean));
+  go_on();
+}
+
+// Into the next step, and to its end as soon as all that is due in it has come.
+void Follower::go_on() {
+  for (;;) {
+    if (!engine_.is_half_done()) {
+      note_digest();
+      engine_.sit_out();
+    }
+    if (!engine_.merge_due(Deadline::min()).ok()) return;
+  }
+}
+
+void Follower::note_digest() {
+  if (step() % kDigestEvery != 0) return;
+  digests_[step()] = digest_of(shared());
+  if (digests_.size() > kDigests) digests_.erase(digests_.begin());
+}
+
+std::optional<std::uint64_t> Follower::digest_before(std::uint64_t step) const {
+  const auto found = digests_.find(step);
+  if (found == digests_.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,56 @@
+// The hub's own copy of the shared model: a replica that never has a gradient. It merges what the
+// others send, so it can hand its state to whoever joins.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "longhaul/base/state.h"
+#include "longhaul/sync/engine.h"
+
+namespace longhaul {
+
+class Follower {
+ public:
+  // `setup` as the replicas have it; `initial` is where they start.
+  Follower(const EngineSetup& setup, std::vector<float> initial);
+
+  // The next round has closed. Merges all that is due: afterwards it stands at the first step that
+  // a replica cannot have finished.
+  void closed(Mean mean);
+
+  // What a replica would do next: rounds from next_round() on are not merged.
+  [[nodiscard]] std::uint64_t step() const { return engine_.steps_done(); }
+  [[nodiscard]] std::uint64_t next_round() const { return step() - engine_.rounds_in_flight(); }
+  // In force, or announced.
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+  [[nodiscard]] std::span<const float> shared() const { return engine_.shared(); }
+
+  // Of the shared model before a step; known for the last multiples of kDigestEvery.
+  [[nodiscard]] std::optional<std::uint64_t> digest_before(std::uint64_t step) const;
+
+  [[nodiscard]] State save() const { return engine_.save_shared(); }
+  Status load(const State& state);
+
+ private:
+  // Means that have come and are not due yet.
+  class Shelf final : public Exchange {
+   public:
+    void submit(Update /*update*/) override {}
+    Result<Mean> collect(RoundId round, Deadline deadline) override;
+    std::map<RoundId, Mean> means;
+  };
+  void go_on();
+  void note_digest();
+
+  std::vector<float> parameters_;
+  Workers workers_{1};
+  Shelf shelf_;
+  Plan plan_;
+  Engine engine_;
+  std::map<std::uint64_t, std::uint64_t> digests_;  // by step
+};
+
+}  // namespace longhaul

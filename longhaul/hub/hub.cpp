@@ -1,0 +1,78 @@
+#include "longhaul/hub/hub.h"
+
+#include <utility>
+
+namespace longhaul {
+namespace {
+
+constexpr std::size_t kMostCommands = 1 << 16;
+constexpr Seconds kTick{0.05};
+
+}  // namespace
+
+// Streams outlive the hub for a moment: they hold on to this.
+class Hub::Inbox final : public StreamInbox {
+ public:
+  // A full or closed box drops it: the first cannot be (streams have one event each of a kind on
+  // the way), the second is the end.
+  void put(StreamEvent event) override { (void)commands.try_push(Command(std::move(event))); }
+  Mailbox<Command> commands{kMostCommands};
+};
+
+Hub::Hub(HubSetup setup, const Clock& clock, const Log& log, Options options)
+    : clock_(clock),
+      inbox_(std::make_shared<Inbox>()),
+      workers_(options.threads),
+      core_(std::move(setup), workers_, log) {
+  if (options.watcher) core_.watch(std::move(options.watcher));
+}
+
+Result<std::unique_ptr<Hub>> Hub::start(HubSetup setup, const Clock& clock, const Log& log,
+                                        Options options) {
+  std::unique_ptr<Hub> hub(new Hub(std::move(setup), clock, log, std::move(options)));
+  const Status resumed = hub->core_.resume();
+  if (!resumed.ok()) return resumed.error();
+  hub->thread_ = std::jthread([hub = hub.get()](const std::stop_token& stop) { hub->run(stop); });
+  return hub;
+}
+
+Hub::~Hub() {
+  thread_.request_stop();
+  inbox_->commands.close();
+}
+
+StreamEventsPtr Hub::on_stream(StreamPtr stream) {
+  const StreamId id = next_stream_++;
+  inbox_->put({.stream = id, .what = StreamOpened{std::move(stream)}});
+  return std::make_shared<StreamPost>(id, inbox_);
+}
+
+void Hub::run(const std::stop_token& stop) {
+  TimePoint next_tick = clock_.now();
+  while (!stop.stop_requested()) {
+    const TimePoint now = clock_.now();
+    if (now >= next_tick) {
+      core_.on_tick(now);
+      next_tick = time_after(now, kTick);
+      HubStatus status = core_.status();
+      const MutexLock lock(mutex_);
+      status_ = std::move(status);
+    }
+    std::optional<Command> command = inbox_->commands.pop_until(deadline_after(kTick));
+    if (!command) continue;
+    if (auto* event = std::get_if<StreamEvent>(&*command)) {
+      core_.on_event(std::move(*event), clock_.now());
+    } else {
+      core_.end(std::get<End>(*command).why, true);
+    }
+  }
+}
+
+HubStatus Hub::status() const {
+  const MutexLock lock(mutex_);
+  return status_;
+}
+
+void Hub::end(const std::string& why) { (void)inbox_->commands.try_push(End{why}); }
+
+}  // namespace longhaul

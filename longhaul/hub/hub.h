@@ -1,0 +1,57 @@
+// The hub as a thread: streams in, rounds closed, means out.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "longhaul/base/mailbox.h"
+#include "longhaul/base/mutex.h"
+#include "longhaul/hub/hub_core.h"
+
+namespace longhaul {
+
+class Hub final : public Acceptor {
+ public:
+  struct Options {
+    std::size_t threads = 1;                        // for means
+    std::function<void(const RoundNews&)> watcher;  // called on the hub's thread
+  };
+  // Goes on where an earlier hub was killed, if the directory of the setup holds something.
+  // `clock` outlives the hub.
+  static Result<std::unique_ptr<Hub>> start(HubSetup setup, const Clock& clock, const Log& log,
+                                            Options options);
+  ~Hub() override;
+  Hub(const Hub&) = delete;
+  Hub& operator=(const Hub&) = delete;
+
+  StreamEventsPtr on_stream(StreamPtr stream) override;
+
+  // As of a moment ago.
+  [[nodiscard]] HubStatus status() const;
+  // Tells the replicas why, and that they need not come back.
+  void end(const std::string& why);
+
+ private:
+  struct End {
+    std::string why;
+  };
+  using Command = std::variant<StreamEvent, End>;
+  class Inbox;
+
+  Hub(HubSetup setup, const Clock& clock, const Log& log, Options options);
+  void run(const std::stop_token& stop);
+
+  const Clock& clock_;
+  std::shared_ptr<Inbox> inbox_;
+  std::atomic<StreamId> next_stream_{1};
+  mutable Mutex mutex_;
+  HubStatus status_ GUARDED_BY(mutex_);
+  Workers workers_;
+  HubCore core_;         // of the thread
+  std::jthread thread_;  // last: ends before what it uses
+};
+
+}  // namespace longhaul

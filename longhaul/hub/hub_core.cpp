@@ -1,0 +1,316 @@
+#include "longhaul/hub/hub_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "longhaul/base/check.h"
+#include "longhaul/codec/digest.h"
+#include "longhaul/codec/payload.h"
+#include "longhaul/exchange/protocol.h"
+
+namespace longhaul {
+namespace {
+
+constexpr std::uint64_t kMostMeansOnTheWay = 4;
+constexpr std::uint64_t kMostRoundsAhead = 1024;  // of an update, before the round that closes next
+constexpr std::size_t kMostTransfers = 1100;      // as many rounds, and a probe
+constexpr std::size_t kPayloadOverhead = 1 << 16;
+
+Frame goodbye(const std::string& why, bool is_over) {
+  Frame frame;
+  frame.mutable_goodbye()->set_why(why);
+  frame.mutable_goodbye()->set_is_over(is_over);
+  return frame;
+}
+
+}  // namespace
+
+HubCore::HubCore(HubSetup setup, Workers& workers, Log log)
+    : setup_(std::move(setup)), workers_(workers), log_(std::move(log)) {}
+
+HubCore::~HubCore() = default;
+
+Status HubCore::resume() {
+  Result<std::unique_ptr<Training>> training = Training::resume(setup_.training, workers_);
+  if (!training.ok()) return training.error();
+  training_ = std::move(training).value();
+  if (!training_) return Done{};
+  elements_ = training_->model().shared().size();
+  log_.info("goes on at round " + std::to_string(training_->book().next_step()));
+  return Done{};
+}
+
+void HubCore::on_event(StreamEvent event, TimePoint now) {
+  if (auto* opened = std::get_if<StreamOpened>(&event.what)) {
+    opened->stream->read();
+    newcomers_[event.stream] = {.stream = std::move(opened->stream), .since = now};
+  } else if (auto* arrived = std::get_if<FrameArrived>(&event.what)) {
+    on_frame(event.stream, std::move(arrived->frame), now);
+  } else if (std::holds_alternative<FrameWritten>(event.what)) {
+    on_written(event.stream);
+  } else if (auto* closed = std::get_if<StreamClosed>(&event.what)) {
+    on_closed(event.stream, closed->why);
+  }
+  close_rounds(now);
+  dropped_.clear();
+}
+
+void HubCore::on_tick(TimePoint now) {
+  const auto is_silent = [&](TimePoint since) { return now - since > setup_.silence; };
+  std::erase_if(newcomers_, [&](const auto& entry) { return is_silent(entry.second.since); });
+  std::vector<Session*> silent;
+  for (const auto& [id, session] : sessions_) {
+    if (is_silent(session->last_heard())) silent.push_back(session.get());
+  }
+  for (Session* session : silent) drop(*session, "silent for too long");
+  close_rounds(now);
+  dropped_.clear();
+}
+
+void HubCore::end(const std::string& why, bool is_over) {
+  for (const auto& [id, session] : sessions_) (void)session->send(goodbye(why, is_over));
+}
+
+Session* HubCore::session_of(StreamId stream) {
+  if (const auto control = sessions_.find(stream); control != sessions_.end())
+    return control->second.get();
+  const auto lane = lanes_.find(stream);
+  return lane == lanes_.end() ? nullptr : lane->second;
+}
+
+CargoLimits HubCore::limits() const {
+  return {.most_bytes = 4 * elements_ * 4 + kPayloadOverhead, .most_transfers = kMostTransfers};
+}
+
+void HubCore::on_frame(StreamId id, Frame frame, TimePoint now) {
+  Session* session = session_of(id);
+  if (session == nullptr) {
+    if (newcomers_.contains(id)) on_first_frame(id, frame, now);
+    return;
+  }
+  session->heard(now);
+  if (session->control() != id) {
+    if (frame.has_chunk()) on_chunk(*session, id, *frame.mutable_chunk(), now);
+    return;
+  }
+  on_control(*session, frame);
+  start_if_ready(now);
+  if (sessions_.contains(id)) session->read_control();
+}
+
+void HubCore::on_written(StreamId id) {
+  Session* session = session_of(id);
+  if (session == nullptr) return;
+  if (session->control() == id) {
+    session->on_control_written();
+    return;
+  }
+  session->lanes.on_written(id);
+  send_means(*session);
+}
+
+void HubCore::on_closed(StreamId id, const Error& why) {
+  newcomers_.erase(id);
+  // A lane that breaks takes chunks with it, so the replica must connect anew.
+  if (Session* session = session_of(id)) drop(*session, why.message);
+}
+
+// Its open rounds close without it; it may come back.
+void HubCore::drop(Session& session, const std::string& why) {
+  Replica& replica = replica_of(session);
+  log_.info("replica " + session.identity().name + " is gone: " + why);
+  if (training_) training_->book().leave(session.identity().slot);
+  replica.session = nullptr;
+  replica.status.is_connected = false;
+  replica.status.is_enrolled = false;
+  session.close();
+  std::erase_if(lanes_, [&](const auto& lane) { return lane.second == &session; });
+  auto node = sessions_.extract(session.control());
+  dropped_.push_back(std::move(node.mapped()));
+}
+
+void HubCore::on_control(Session& session, const Frame& frame) {
+  if (frame.has_ping()) {
+    Frame pong;
+    pong.mutable_pong()->set_id(frame.ping().id());
+    (void)session.send(std::move(pong));
+  } else if (frame.has_report()) {
+    on_report(session, frame.report());
+  } else if (frame.has_leave()) {
+    drop(session, "it left");
+  }
+}
+
+void HubCore::on_report(Session& session, const v1::Report& report) {
+  ReplicaStatus& status = replica_of(session).status;
+  status.step = report.step();
+  status.loss = report.loss();
+  status.waiting_share = report.waiting_share();
+  if (report.compute_s() > 0) status.measured.compute = Seconds(report.compute_s());
+  if (report.round_trip_s() > 0) status.measured.latency = Seconds(report.round_trip_s() / 2);
+  for (const v1::Sample& sample : report.down()) {
+    if (sample.bytes() > 0 && sample.duration_s() > 0)
+      status.measured.down.add({.bytes = sample.bytes(), .duration = Seconds(sample.duration_s())});
+  }
+  if (!training_) return;
+  // A replica that was given a snapshot reports when it has it.
+  if (session.progress.is_served && report.step() >= session.progress.first_step) {
+    session.progress.is_loaded = true;
+    enroll_if_caught_up(session);
+  }
+  if (!report.has_digest()) return;
+  const std::optional<std::uint64_t> expected = training_->model().digest_before(report.step());
+  if (!expected || *expected == report.digest()) return;
+  ++mismatches_;
+  log_.error("replica " + session.identity().name + " has another shared model before step " +
+             std::to_string(report.step()) + ": it is given the hub's");
+  bring_in(session);
+}
+
+void HubCore::on_chunk(Session& session, StreamId lane, v1::Chunk& chunk, TimePoint now) {
+  if (chunk.cargo() == v1::CARGO_UPDATE && training_ &&
+      chunk.step() > training_->book().next_step() + kMostRoundsAhead) {
+    ++rejected_;
+    drop(session, "an update of round " + std::to_string(chunk.step()) + ", far ahead");
+    return;
+  }
+  Result<std::optional<Arrival>> arrival = session.lanes.on_chunk(lane, chunk, now);
+  if (!arrival.ok()) {
+    ++rejected_;
+    drop(session, arrival.error().message);
+    return;
+  }
+  if (arrival->has_value()) on_arrival(session, std::move(**arrival), now);
+}
+
+void HubCore::on_arrival(Session& session, Arrival arrival, TimePoint now) {
+  Replica& replica = replica_of(session);
+  if (arrival.timed_bytes > 0 && arrival.duration.count() > 0)
+    replica.status.measured.up.add(
+        {.bytes = static_cast<double>(arrival.timed_bytes), .duration = arrival.duration});
+  replica.status.bytes_up += arrival.bytes.size();
+  switch (arrival.id.cargo) {
+    case Cargo::kUpdate:
+      on_update(session, std::move(arrival), now);
+      break;
+    case Cargo::kSnapshot:
+      on_state(session, arrival);
+      break;
+    case Cargo::kProbe:
+    case Cargo::kMean:
+      break;
+  }
+  start_if_ready(now);
+}
+
+void HubCore::on_update(Session& session, Arrival arrival, TimePoint now) {
+  if (!training_) return;
+  const std::size_t slot = session.identity().slot;
+  Replica& replica = replica_of(session);
+  const std::uint64_t step = arrival.id.step;
+  if (!arrival.bytes.empty()) {
+    const Result<PayloadView> view = PayloadView::parse(arrival.bytes, elements_);
+    if (!view.ok()) {
+      // Nothing of it is merged, and nobody waits for it: it is as if it had sent nothing.
+      if (replica.status.returned++ == 0)
+        log_.warning("replica " + session.identity().name + ", round " + std::to_string(step) +
+                     ": rejected: " + view.error().message);
+      ++rejected_;
+      (void)training_->book().reject(slot, step, now);
+      return;
+    }
+  }
+  const Taken taken = training_->book().submit(slot, step, std::move(arrival.bytes), now);
+  if (taken == Taken::kTooLate || taken == Taken::kNotMember) ++replica.status.returned;
+}
+
+Conditions HubCore::conditions() const {
+  Conditions all;
+  for (const auto& [name, replica] : replicas_) {
+    if (replica.session == nullptr) continue;
+    if (!replica.status.measured.is_complete()) return {};
+    all.push_back(replica.status.measured.conditions());
+  }
+  return all;
+}
+
+void HubCore::close_rounds(TimePoint now) {
+  while (training_) {
+    const std::optional<TimePoint> at = training_->book().closes_at();
+    if (!at || *at > now) return;
+    Result<RoundOutcome> outcome = training_->close_next(conditions());
+    if (!outcome.ok()) return fail(outcome.error());
+    if (outcome->decision) reason_ = outcome->decision->reason;
+    for (const auto& [id, session] : sessions_) send_means(*session);
+    if (watcher_) watcher_({.outcome = *outcome, .time = now});
+  }
+}
+
+// The journal cannot be written: going on could lose a round that some have merged.
+void HubCore::fail(const Error& why) {
+  log_.error(why.message);
+  end(why.message, false);
+  training_.reset();
+}
+
+void HubCore::send_means(Session& session) {
+  if (!training_ || !session.progress.is_served) return;
+  while (session.lanes.waiting() < kMostMeansOnTheWay) {
+    const JournalRound* round = training_->journal().find(session.progress.next_mean);
+    if (round == nullptr) break;
+    send_mean(session, *round);
+    ++session.progress.next_mean;
+  }
+  enroll_if_caught_up(session);
+}
+
+// As the payloads of the others where that is smaller, and possible: the replica adds its own.
+void HubCore::send_mean(Session& session, const JournalRound& round) {
+  const std::size_t slot = session.identity().slot;
+  Frame frame;
+  v1::Closed& closed = *frame.mutable_closed();
+  closed.set_step(round.step);
+  const bool is_in = std::ranges::find(round.contributors, slot) != round.contributors.end();
+  closed.set_is_returned(!is_in);
+  if (round.next_plan) *closed.mutable_next_plan() = to_message(*round.next_plan);
+  SharedBytes bytes = round.mean;
+  closed.set_way(v1::WAY_UNION);
+  if (const SentPayloads* sent = is_in ? training_->sent(round.step) : nullptr) {
+    auto others = std::make_shared<ByteBuffer>();
+    for (const SentPayloads::Part& part : sent->parts) {
+      if (part.slot != slot)
+        others->insert(others->end(), part.payload->begin(), part.payload->end());
+      if (others->size() >= bytes->size()) break;
+    }
+    if (others->size() < bytes->size()) {
+      bytes = std::move(others);
+      closed.set_way(v1::WAY_FORWARDED);
+      for (const SentPayloads::Part& part : sent->parts) {
+        v1::Contribution& one = *closed.add_contributions();
+        one.set_slot(static_cast<std::uint32_t>(part.slot));
+        one.set_weight(part.share);
+        one.set_bytes(part.payload->size());
+      }
+    }
+  }
+  closed.set_bytes(bytes->size());
+  replica_of(session).status.bytes_down += bytes->size();
+  (void)session.send(std::move(frame));
+  session.lanes.send({.cargo = Cargo::kMean, .step = round.step}, std::move(bytes));
+}
+
+HubStatus HubCore::status() const {
+  HubStatus status{.is_started = training_ != nullptr,
+                   .reason = reason_,
+                   .refused = refused_,
+                   .rejected = rejected_,
+                   .mismatches = mismatches_};
+  if (training_) {
+    status.next_round = training_->book().next_step();
+    status.plan = training_->model().plan();
+  }
+  for (const auto& [name, replica] : replicas_) status.replicas[name] = replica.status;
+  return status;
+}
+
+}  // namespace longhaul

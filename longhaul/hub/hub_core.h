@@ -1,0 +1,151 @@
+// What the hub does: lets replicas in, closes rounds, sends means, moves the plan, brings back who
+// was away. A state machine for one thread: events and the time come in, frames go out; it holds no
+// clock, no thread and no socket.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "longhaul/base/log.h"
+#include "longhaul/hub/session.h"
+#include "longhaul/hub/training.h"
+#include "longhaul/plan/measurements.h"
+#include "longhaul/transport/stream_mailbox.h"
+
+namespace longhaul {
+
+// Is this replica invited? `certified` is the name on its certificate, empty without TLS.
+using Admission = std::function<Status(const std::string& name, const std::string& token,
+                                       const std::string& certified)>;
+
+struct HubSetup {
+  TrainingSetup training;
+  std::size_t start_with = 1;  // replicas that must be there before the first step
+  Seconds silence{5.0};        // a replica that is not heard of for so long is gone
+  Admission admit;             // nothing: everyone
+};
+
+struct ReplicaStatus {
+  std::size_t slot = 0;
+  bool is_connected = false;
+  bool is_enrolled = false;
+  std::uint64_t step = 0;
+  double loss = 0;
+  double waiting_share = 0;
+  Measured measured;
+  std::uint64_t bytes_up = 0;  // of payloads
+  std::uint64_t bytes_down = 0;
+  std::uint64_t returned = 0;  // updates that came too late or were rejected
+};
+
+struct HubStatus {
+  bool is_started = false;
+  std::uint64_t next_round = 0;
+  Plan plan;
+  std::string reason;
+  std::uint64_t refused = 0;     // joins
+  std::uint64_t rejected = 0;    // payloads and chunks
+  std::uint64_t mismatches = 0;  // digests of the shared model
+  std::map<std::string, ReplicaStatus> replicas;
+};
+
+// For those who watch. The first one tells of the start, and has no contributors.
+struct RoundNews {
+  RoundOutcome outcome;
+  TimePoint time;
+};
+
+class HubCore {
+ public:
+  HubCore(HubSetup setup, Workers& workers, Log log);
+  ~HubCore();
+
+  // Goes on where an earlier hub was killed, if its directory holds something.
+  Status resume();
+
+  void on_event(StreamEvent event, TimePoint now);
+  // At least a few times a second.
+  void on_tick(TimePoint now);
+  // Tells every replica why, and closes. `is_over`: they need not come back.
+  void end(const std::string& why, bool is_over);
+
+  // Called from inside on_event and on_tick.
+  void watch(std::function<void(const RoundNews&)> watcher) { watcher_ = std::move(watcher); }
+  [[nodiscard]] HubStatus status() const;
+  // Nothing before the start.
+  [[nodiscard]] const Training* training() const { return training_.get(); }
+
+ private:
+  // Of a name, whether it is connected or not.
+  struct Replica {
+    ReplicaStatus status;
+    float weight = 1.0F;
+    Session* session = nullptr;
+  };
+  struct Newcomer {
+    StreamPtr stream;
+    TimePoint since;
+  };
+
+  // hub_joins.cpp: from a stream to a member.
+  void on_first_frame(StreamId id, const Frame& frame, TimePoint now);
+  void on_join(StreamId id, const v1::Join& join, TimePoint now);
+  void on_lane(StreamId id, const v1::OpenLane& lane, TimePoint now);
+  void refuse(StreamId id, const std::string& who, const Error& why);
+  [[nodiscard]] Status check_model(const v1::Join& join) const;
+  [[nodiscard]] Result<std::size_t> slot_for(const v1::Join& join) const;
+  void on_connected(Session& session);
+  void start_if_ready(TimePoint now);
+  void take_in(Session& session);
+  void bring_in(Session& session);
+  void enroll_if_caught_up(Session& session);
+  [[nodiscard]] v1::Welcome welcome_for(const Session& session, const v1::Join& join) const;
+
+  // hub_core.cpp: frames and rounds.
+  void on_frame(StreamId id, Frame frame, TimePoint now);
+  void on_written(StreamId id);
+  void on_closed(StreamId id, const Error& why);
+  void on_control(Session& session, const Frame& frame);
+  void on_report(Session& session, const v1::Report& report);
+  void on_chunk(Session& session, StreamId lane, v1::Chunk& chunk, TimePoint now);
+  void on_arrival(Session& session, Arrival arrival, TimePoint now);
+  void on_update(Session& session, Arrival arrival, TimePoint now);
+  void on_state(Session& session, const Arrival& arrival);
+  void close_rounds(TimePoint now);
+  void send_means(Session& session);
+  void send_mean(Session& session, const JournalRound& round);
+  void drop(Session& session, const std::string& why);
+  void fail(const Error& why);
+
+  [[nodiscard]] Replica& replica_of(const Session& session) {
+    return replicas_.at(session.identity().name);
+  }
+  [[nodiscard]] Session* session_of(StreamId stream);
+  [[nodiscard]] CargoLimits limits() const;
+  [[nodiscard]] Conditions conditions() const;  // of the members; empty while one is not known
+
+  HubSetup setup_;
+  Workers& workers_;
+  Log log_;
+  std::map<StreamId, Newcomer> newcomers_;
+  std::map<std::string, Replica> replicas_;
+  std::map<StreamId, std::unique_ptr<Session>> sessions_;  // by control stream
+  std::map<StreamId, Session*> lanes_;
+  std::vector<std::unique_ptr<Session>> dropped_;  // until the event is over
+  std::uint64_t elements_ = 0;                     // of the model; 0: nobody has told yet
+  std::uint64_t layers_digest_ = 0;
+  std::uint64_t initial_digest_ = 0;
+  std::vector<float> initial_;          // the model before the first step, once it has come
+  std::unique_ptr<Training> training_;  // from the start on
+  std::string reason_;
+  std::uint64_t refused_ = 0;
+  std::uint64_t rejected_ = 0;
+  std::uint64_t mismatches_ = 0;
+  std::function<void(const RoundNews&)> watcher_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,266 @@
+// From a stream to a member: joins, lanes, the start, and how a replica that was away is brought
+// back.
+#include <algorithm>
+#include <array>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "longhaul/codec/digest.h"
+#include "longhaul/codec/payload.h"
+#include "longhaul/exchange/protocol.h"
+#include "longhaul/hub/hub_core.h"
+
+namespace longhaul {
+namespace {
+
+constexpr std::size_t kMostElements = std::size_t{1} << 37;
+constexpr std::uint32_t kMostLanes = 64;
+
+Error refused(const std::string& why) { return Error{ErrorCode::kMismatch, why}; }
+
+std::uint64_t new_session_id() {
+  std::random_device source;
+  return (std::uint64_t{source()} << 32U) | source();
+}
+
+bool is_usable_name(const std::string& name) {
+  return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  });
+}
+
+}  // namespace
+
+void HubCore::on_first_frame(StreamId id, const Frame& frame, TimePoint now) {
+  if (frame.has_join()) {
+    on_join(id, frame.join(), now);
+  } else if (frame.has_open_lane()) {
+    on_lane(id, frame.open_lane(), now);
+  } else {
+    ++refused_;
+    newcomers_.erase(id);  // closes it: someone who does not speak the protocol
+  }
+}
+
+void HubCore::refuse(StreamId id, const std::string& who, const Error& why) {
+  if (refused_++ == 0 || why.code != ErrorCode::kClosed)
+    log_.warning("refused " + who + ": " + why.message);
+  Frame frame;
+  frame.mutable_refused()->set_why(why.message);
+  frame.mutable_refused()->set_is_final(why.code != ErrorCode::kClosed);
+  // The stream goes when it is dropped, which waits for the frame to be written.
+  newcomers_.at(id).stream->write(std::move(frame));
+}
+
+Status HubCore::check_model(const v1::Join& join) const {
+  if (join.protocol() != kProtocolVersion || join.wire() != kWireVersion)
+    return refused("this hub speaks protocol " + std::to_string(kProtocolVersion) +
+                   " with payloads of version " + std::to_string(kWireVersion) +
+                   ", the replica protocol " + std::to_string(join.protocol()) + " with " +
+                   std::to_string(join.wire()));
+  if (join.lanes() < 1 || join.lanes() > kMostLanes)
+    return refused("a number of lanes out of range");
+  if (join.elements() < 1 || join.elements() > kMostElements)
+    return refused("a model size out of range");
+  if (!(join.weight() > 0) || join.weight() > 1e6F) return refused("a weight out of range");
+  if (elements_ == 0) return Done{};
+  const bool is_other =
+      join.elements() != elements_ || (layers_digest_ != 0 && join.model() != layers_digest_);
+  if (is_other) return refused("it has another model than the replicas that are here");
+  if (join.is_fresh() && initial_digest_ != 0 && join.initial() != initial_digest_)
+    return refused("it starts from other parameters than the replicas that are here (seed?)");
+  return Done{};
+}
+
+Result<std::size_t> HubCore::slot_for(const v1::Join& join) const {
+  const auto known = replicas_.find(join.name());
+  if (known != replicas_.end()) return known->second.status.slot;
+  std::set<std::size_t> taken;
+  for (const auto& [name, replica] : replicas_) taken.insert(replica.status.slot);
+  const std::size_t slots = setup_.training.replicas;
+  if (join.has_slot()) {
+    if (join.slot() < slots && !taken.contains(join.slot())) return std::size_t{join.slot()};
+    return refused("slot " + std::to_string(join.slot()) + " is taken or not there");
+  }
+  for (std::size_t slot = 0; slot < slots; ++slot) {
+    if (!taken.contains(slot)) return slot;
+  }
+  return refused("the scenario has " + std::to_string(slots) + " replicas, and all are taken");
+}
+
+void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
+  if (!is_usable_name(join.name())) return refuse(id, "a replica", refused("a name out of range"));
+  const std::string& name = join.name();
+  if (setup_.admit) {
+    const Status admitted = setup_.admit(name, join.token(), newcomers_.at(id).stream->peer_name());
+    if (!admitted.ok()) return refuse(id, name, admitted.error());
+  }
+  if (const Status fits = check_model(join); !fits.ok()) return refuse(id, name, fits.error());
+  const Result<std::size_t> slot = slot_for(join);
+  if (!slot.ok()) return refuse(id, name, slot.error());
+  if (Session* earlier = replicas_[name].session) {
+    if (join.session() != earlier->identity().id)
+      return refuse(id, name, {ErrorCode::kClosed, "a replica of this name is here already"});
+    drop(*earlier, "it connected anew");
+  }
+  elements_ = join.elements();
+  layers_digest_ = join.model();
+  if (join.is_fresh() && initial_digest_ == 0) initial_digest_ = join.initial();
+  auto session = std::make_unique<Session>(
+      Session::Identity{.name = name, .slot = *slot, .id = new_session_id(), .lanes = join.lanes()},
+      id, std::move(newcomers_.extract(id).mapped().stream), limits(), now);
+  session->progress.is_fresh = join.is_fresh();
+  session->progress.next_mean = join.next_round();
+  Replica& replica = replicas_[name];
+  replica.session = session.get();
+  replica.weight = join.weight();
+  replica.status.slot = *slot;
+  if (join.compute_s() > 0) replica.status.measured.compute = Seconds(join.compute_s());
+  Frame frame;
+  *frame.mutable_welcome() = welcome_for(*session, join);
+  (void)session->send(std::move(frame));
+  session->read_control();
+  sessions_.emplace(id, std::move(session));
+}
+
+v1::Welcome HubCore::welcome_for(const Session& session, const v1::Join& join) const {
+  v1::Welcome welcome;
+  welcome.set_session(session.identity().id);
+  welcome.set_slot(static_cast<std::uint32_t>(session.identity().slot));
+  welcome.set_replicas(static_cast<std::uint32_t>(setup_.training.replicas));
+  const auto& measured = replicas_.at(session.identity().name).status.measured;
+  welcome.set_probe(setup_.training.engine.recipe.planner != PlannerKind::kNone &&
+                    !measured.is_complete());
+  if (!training_ || join.is_fresh()) return welcome;
+  const Journal& journal = training_->journal();
+  for (std::uint64_t step = join.next_round(); const JournalRound* round = journal.find(step);
+       ++step) {
+    if (std::ranges::find(round->contributors, session.identity().slot) !=
+        round->contributors.end())
+      welcome.add_contributed(step);
+  }
+  return welcome;
+}
+
+void HubCore::on_lane(StreamId id, const v1::OpenLane& lane, TimePoint now) {
+  const auto owner = std::ranges::find_if(
+      sessions_, [&](const auto& entry) { return entry.second->identity().id == lane.session(); });
+  if (owner == sessions_.end() || owner->second->is_connected()) {
+    ++refused_;
+    newcomers_.erase(id);
+    return;
+  }
+  Session& session = *owner->second;
+  session.heard(now);
+  lanes_[id] = &session;
+  session.lanes.add(id, std::move(newcomers_.extract(id).mapped().stream));
+  if (session.is_connected()) {
+    on_connected(session);
+    start_if_ready(now);
+  }
+}
+
+void HubCore::on_connected(Session& session) {
+  replica_of(session).status.is_connected = true;
+  log_.info("replica " + session.identity().name + " is here");
+  if (setup_.training.engine.recipe.planner != PlannerKind::kNone &&
+      !replica_of(session).status.measured.is_complete())
+    session.lanes.send({.cargo = Cargo::kProbe},
+                       std::make_shared<const ByteBuffer>(kProbeBytes, std::byte{0x55}));
+  if (training_) return take_in(session);
+  const bool is_asked = std::ranges::any_of(
+      sessions_, [](const auto& entry) { return entry.second->progress.is_asked_for_state; });
+  if (!initial_.empty() || is_asked) return;
+  session.progress.is_asked_for_state = true;
+  Frame frame;
+  frame.mutable_send_state();
+  (void)session.send(std::move(frame));
+}
+
+// It goes on from where it stands if the journal reaches back so far.
+void HubCore::take_in(Session& session) {
+  Session::Progress& progress = session.progress;
+  const std::uint64_t next = training_->book().next_step();
+  const bool can_go_on =
+      progress.is_fresh
+          ? next == 0
+          : progress.next_mean == next || training_->journal().find(progress.next_mean) != nullptr;
+  if (!can_go_on) return bring_in(session);
+  progress.is_served = true;
+  progress.is_loaded = true;
+  send_means(session);
+}
+
+void HubCore::on_state(Session& session, const Arrival& arrival) {
+  if (!session.progress.is_asked_for_state || training_ || !initial_.empty()) return;
+  if (arrival.bytes.size() != elements_ * sizeof(float)) {
+    ++rejected_;
+    return drop(session, "an initial model of another size");
+  }
+  std::vector<float> initial(elements_);
+  std::ranges::copy(arrival.bytes, std::as_writable_bytes(std::span(initial)).begin());
+  if (digest_of(std::span<const float>(initial)) != initial_digest_) {
+    ++rejected_;
+    return drop(session, "an initial model with another digest than it told");
+  }
+  initial_ = std::move(initial);
+}
+
+void HubCore::start_if_ready(TimePoint now) {
+  if (training_ || initial_.empty()) return;
+  const bool is_planned = setup_.training.engine.recipe.planner != PlannerKind::kNone;
+  Conditions links;
+  for (const auto& [id, session] : sessions_) {
+    const Measured& measured = replica_of(*session).status.measured;
+    if (!session->is_connected()) continue;
+    if (is_planned && !(measured.is_complete() && measured.latency.count() > 0)) continue;
+    links.push_back(is_planned ? measured.conditions() : ReplicaConditions{});
+  }
+  if (links.size() < setup_.start_with) return;
+  Result<std::unique_ptr<Training>> training =
+      Training::start(setup_.training, std::exchange(initial_, {}), links, workers_);
+  if (!training.ok()) return fail(training.error());
+  training_ = std::move(training).value();
+  reason_ = training_->first_decision().reason;
+  log_.info("starts with " + std::to_string(links.size()) + " replicas: " + reason_);
+  if (watcher_) watcher_({.outcome = {.decision = training_->first_decision()}, .time = now});
+  for (const auto& [id, session] : sessions_) {
+    if (session->is_connected()) take_in(*session);
+  }
+}
+
+// Its state is replaced by the hub's.
+void HubCore::bring_in(Session& session) {
+  const Follower& model = training_->model();
+  const auto bytes = std::make_shared<const ByteBuffer>(to_bytes(model.save()));
+  training_->book().leave(session.identity().slot);
+  replica_of(session).status.is_enrolled = false;
+  session.progress = {
+      .is_served = true, .next_mean = model.next_round(), .first_step = model.step()};
+  Frame frame;
+  frame.mutable_restart()->set_bytes(bytes->size());
+  frame.mutable_restart()->set_next_round(model.next_round());
+  (void)session.send(std::move(frame));
+  session.lanes.send({.cargo = Cargo::kSnapshot}, bytes);
+  send_means(session);
+}
+
+// When it has all means and its state, rounds may wait for it again.
+void HubCore::enroll_if_caught_up(Session& session) {
+  RoundBook& book = training_->book();
+  Session::Progress& progress = session.progress;
+  if (progress.is_enrolled || !progress.is_loaded || progress.next_mean != book.next_step()) return;
+  const std::uint64_t from = std::max(book.next_step(), progress.first_step);
+  progress.is_enrolled = true;
+  Replica& replica = replica_of(session);
+  replica.status.is_enrolled = true;
+  book.join(session.identity().slot, replica.weight, from);
+  Frame frame;
+  frame.mutable_enrolled()->set_from_step(from);
+  *frame.mutable_enrolled()->mutable_plan() = to_message(training_->first_plan());
+  (void)session.send(std::move(frame));
+}
+
+}  // namespace longhaul

@@ -1,0 +1,170 @@
+#include "longhaul/hub/journal.h"
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "longhaul/base/check.h"
+#include "longhaul/base/file.h"
+#include "longhaul/codec/digest.h"
+#include "longhaul/exchange/protocol.h"
+#include "proto/journal.pb.h"
+
+namespace longhaul {
+namespace {
+
+constexpr std::size_t kMostStateBytes = std::size_t{1} << 40;
+constexpr std::uint32_t kRecordMagic = 0x4C485231;  // "LHR1"
+constexpr std::size_t kRecordHeaderBytes = 16;      // magic, length, digest
+
+// "snapshot-00000042.safetensors" and "rounds-00000042.log": what closed from round 42 on.
+std::string numbered(const char* kind, std::uint64_t step, const char* ending) {
+  const std::string digits = std::to_string(step);
+  return std::string(kind) + '-' + std::string(digits.size() < 12 ? 12 - digits.size() : 0, '0') +
+         digits + ending;
+}
+std::string snapshot_name(std::uint64_t step) { return numbered("snapshot", step, ".safetensors"); }
+std::string log_name(std::uint64_t step) { return numbered("rounds", step, ".log"); }
+
+std::optional<std::uint64_t> step_of_snapshot(const std::string& name) {
+  const std::string kind = "snapshot-";
+  const std::string ending = ".safetensors";
+  if (!name.starts_with(kind) || !name.ends_with(ending)) return std::nullopt;
+  const std::string digits = name.substr(kind.size(), name.size() - kind.size() - ending.size());
+  if (digits.empty() || digits.size() > 19 ||
+      !std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; }))
+    return std::nullopt;
+  return std::stoull(digits);
+}
+
+std::vector<std::uint64_t> snapshots_in(const std::filesystem::path& directory) {
+  std::vector<std::uint64_t> steps;
+  std::error_code failure;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, failure)) {
+    if (const auto step = step_of_snapshot(entry.path().filename().string()))
+      steps.push_back(*step);
+  }
+  std::ranges::sort(steps);
+  return steps;
+}
+
+std::string record_of(const JournalRound& round) {
+  v1::JournalRound message;
+  message.set_step(round.step);
+  for (const std::size_t slot : round.contributors)
+    message.add_contributors(static_cast<std::uint32_t>(slot));
+  if (round.next_plan) *message.mutable_next_plan() = to_message(*round.next_plan);
+  message.set_mean(round.mean->data(), round.mean->size());
+  const std::string body = message.SerializeAsString();
+  ByteWriter header;
+  header.u32(kRecordMagic);
+  header.u32(static_cast<std::uint32_t>(body.size()));
+  header.u64(digest_of(std::as_bytes(std::span(body))));
+  const ByteBuffer bytes = std::move(header).release();
+  std::string record(bytes.size(), '\0');
+  std::ranges::copy(bytes, std::as_writable_bytes(std::span(record)).begin());
+  return record + body;
+}
+
+// The next record, if a whole and undamaged one is there.
+std::optional<JournalRound> next_record(ByteReader& in) {
+  if (in.remaining() < kRecordHeaderBytes || in.u32() != kRecordMagic) return std::nullopt;
+  const std::uint32_t length = in.u32();
+  const std::uint64_t digest = in.u64();
+  if (in.remaining() < length) return std::nullopt;
+  const ByteView body = in.bytes(length);
+  v1::JournalRound message;
+  if (digest_of(body) != digest ||
+      !message.ParseFromArray(body.data(), static_cast<int>(body.size())))
+    return std::nullopt;
+  JournalRound round{.step = message.step()};
+  for (const std::uint32_t slot : message.contributors()) round.contributors.push_back(slot);
+  if (message.has_next_plan()) {
+    const Result<Plan> plan = plan_from(message.next_plan());
+    if (!plan.ok()) return std::nullopt;
+    round.next_plan = *plan;
+  }
+  const ByteView mean = std::as_bytes(std::span(message.mean()));
+  round.mean = std::make_shared<const ByteBuffer>(mean.begin(), mean.end());
+  return round;
+}
+
+}  // namespace
+
+Result<std::optional<Journal::Left>> Journal::read(const std::filesystem::path& directory) {
+  const std::vector<std::uint64_t> snapshots = snapshots_in(directory);
+  if (snapshots.empty()) return std::optional<Left>();
+  const Result<ByteBuffer> bytes =
+      read_file(directory / snapshot_name(snapshots.back()), kMostStateBytes);
+  if (!bytes.ok()) return bytes.error();
+  Result<State> state = state_from_bytes(*bytes);
+  if (!state.ok()) return std::move(state).error().within(snapshot_name(snapshots.back()));
+  Left left{.state = std::move(state).value()};
+  // Also the rounds before the snapshot that are still there: for replicas that are behind.
+  for (const std::uint64_t first : snapshots) {
+    const Result<ByteBuffer> log = read_file(directory / log_name(first), kMostStateBytes);
+    if (!log.ok()) continue;  // a snapshot without a round after it
+    ByteReader in(*log);
+    while (std::optional<JournalRound> round = next_record(in))
+      left.rounds.push_back(std::move(*round));
+  }
+  return std::optional(std::move(left));
+}
+
+Status Journal::keep_in(const std::filesystem::path& directory, const State& state,
+                        std::uint64_t step) {
+  std::error_code failure;
+  std::filesystem::create_directories(directory, failure);
+  const std::vector<std::uint64_t> old = snapshots_in(directory);
+  // The log first: a snapshot that is there always has its log.
+  log_ = std::ofstream(directory / log_name(step), std::ios::binary | std::ios::trunc);
+  if (!log_) return Error{ErrorCode::kIo, (directory / log_name(step)).string() + ": cannot write"};
+  Status written = write_file_atomically(directory / snapshot_name(step), to_bytes(state));
+  if (!written.ok()) return written;
+  directory_ = directory;
+  log_rounds_ = 0;
+  log_bytes_ = 0;
+  // The one before stays, for replicas that are a little behind.
+  for (std::size_t i = 0; i + 1 < old.size(); ++i) {
+    std::filesystem::remove(directory / snapshot_name(old[i]), failure);
+    std::filesystem::remove(directory / log_name(old[i]), failure);
+  }
+  return Done{};
+}
+
+Status Journal::log(const JournalRound& round) {
+  if (directory_.empty()) return Done{};
+  const std::string record = record_of(round);
+  log_ << record << std::flush;
+  if (!log_) return Error{ErrorCode::kIo, directory_.string() + ": cannot write the journal"};
+  ++log_rounds_;
+  log_bytes_ += record.size();
+  return Done{};
+}
+
+void Journal::add(JournalRound round) {
+  LONGHAUL_CHECK(recent_.empty() || recent_.back().step + 1 == round.step);
+  recent_bytes_ += round.mean->size();
+  recent_.push_back(std::move(round));
+  trim();
+}
+
+void Journal::trim() {
+  while (recent_.size() > limits_.rounds || (recent_bytes_ > limits_.bytes && recent_.size() > 1)) {
+    recent_bytes_ -= recent_.front().mean->size();
+    recent_.pop_front();
+  }
+}
+
+bool Journal::wants_snapshot() const {
+  return !directory_.empty() &&
+         (log_rounds_ >= limits_.log_rounds || log_bytes_ >= limits_.log_bytes);
+}
+
+const JournalRound* Journal::find(std::uint64_t step) const {
+  if (recent_.empty() || step < recent_.front().step || step > recent_.back().step) return nullptr;
+  return &recent_[step - recent_.front().step];
+}
+
+}  // namespace longhaul

@@ -1,0 +1,77 @@
+// The rounds that have closed: the last ones at hand for those who missed them, and on disk what a
+// hub needs to go on after it was killed.
+//
+// On disk: snapshot files of the shared state and, for each, a log of the rounds that closed after
+// it. A round is in the log before anyone is told of it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <vector>
+
+#include "longhaul/base/result.h"
+#include "longhaul/base/state.h"
+#include "longhaul/round/plan.h"
+#include "longhaul/transport/cargo.h"
+
+namespace longhaul {
+
+struct JournalRound {
+  std::uint64_t step = 0;
+  std::vector<std::size_t> contributors;  // slots whose update is in the mean
+  std::optional<Plan> next_plan;
+  SharedBytes mean;  // as one payload
+};
+
+// How much is kept at hand for replicas that come back.
+struct JournalLimits {
+  std::size_t rounds = 512;
+  std::size_t bytes = std::size_t{256} << 20;
+  std::size_t log_rounds = 256;  // then a new snapshot and a new log begin
+  std::size_t log_bytes = std::size_t{64} << 20;
+};
+
+class Journal {
+ public:
+  // In memory only.
+  explicit Journal(const JournalLimits& limits = {}) : limits_(limits) {}
+
+  // What an earlier hub left in a directory: the state, and the rounds that closed after it.
+  struct Left {
+    State state;
+    std::vector<JournalRound> rounds;
+  };
+  // Nothing, if the directory holds none. A log that ends in the middle of a round ends before it.
+  static Result<std::optional<Left>> read(const std::filesystem::path& directory);
+
+  // From now on every round goes to `directory` too, after a snapshot of `state`, whose next round
+  // is `step`.
+  Status keep_in(const std::filesystem::path& directory, const State& state, std::uint64_t step);
+
+  // A round has closed: on disk before anyone is told, if it is kept there.
+  Status log(const JournalRound& round);
+  // And at hand, in order.
+  void add(JournalRound round);
+  // Is it time for a new snapshot? Then keep_in() begins a new log and old files go.
+  [[nodiscard]] bool wants_snapshot() const;
+
+  // Rounds at hand.
+  [[nodiscard]] const JournalRound* find(std::uint64_t step) const;
+  [[nodiscard]] std::uint64_t first() const { return recent_.empty() ? 0 : recent_.front().step; }
+
+ private:
+  void trim();
+
+  JournalLimits limits_;
+  std::deque<JournalRound> recent_;
+  std::size_t recent_bytes_ = 0;
+  std::filesystem::path directory_;  // empty: in memory only
+  std::ofstream log_;
+  std::size_t log_rounds_ = 0;
+  std::size_t log_bytes_ = 0;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,65 @@
+// One replica's connection as the hub sees it: its control stream, its lanes, and how far it has
+// been served. Belongs to the hub's loop.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "longhaul/transport/lanes.h"
+
+namespace longhaul {
+
+class Session {
+ public:
+  struct Identity {
+    std::string name;
+    std::size_t slot = 0;
+    std::uint64_t id = 0;   // secret: lanes present it
+    std::size_t lanes = 1;  // that will come
+  };
+  Session(Identity identity, StreamId control, StreamPtr stream, const CargoLimits& limits,
+          TimePoint now);
+  ~Session() { close(); }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  [[nodiscard]] const Identity& identity() const { return identity_; }
+  [[nodiscard]] StreamId control() const { return control_; }
+  [[nodiscard]] bool is_connected() const { return lanes.count() >= identity_.lanes; }
+
+  // On the control stream, in order. A peer that does not read for long is given up: false.
+  bool send(Frame frame);
+  void on_control_written();
+  void read_control() { stream_->read(); }
+  void close();
+
+  // Anything that came counts as a sign of life.
+  void heard(TimePoint now) { last_heard_ = now; }
+  [[nodiscard]] TimePoint last_heard() const { return last_heard_; }
+
+  Lanes lanes;  // NOLINT(*-non-private-member-*): a part of its own, used as it is
+
+  // How far it has been served.
+  struct Progress {
+    bool is_fresh = false;            // it starts from the initial model
+    bool is_asked_for_state = false;  // to send that model
+    bool is_served = false;           // gets means
+    bool is_loaded = false;           // has its state
+    bool is_enrolled = false;         // member of rounds
+    std::uint64_t next_mean = 0;      // to be sent
+    std::uint64_t first_step = 0;     // it can submit from this one on
+  };
+  Progress progress;  // NOLINT(*-non-private-member-*): plain data of the loop
+
+ private:
+  Identity identity_;
+  StreamId control_;
+  StreamPtr stream_;
+  std::deque<Frame> outgoing_;
+  bool is_writing_ = false;
+  bool is_closed_ = false;
+  TimePoint last_heard_;
+};
+
+}  // namespace longhaul

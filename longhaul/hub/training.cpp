@@ -1,0 +1,156 @@
+#include "longhaul/hub/training.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "longhaul/base/check.h"
+#include "longhaul/codec/payload.h"
+#include "longhaul/plan/measurements.h"
+
+namespace longhaul {
+namespace {
+
+constexpr std::size_t kSentRounds = 8;  // those that are on their way to someone right now
+
+std::unique_ptr<Planner> planner_of(const TrainingSetup& setup, std::size_t elements) {
+  if (setup.engine.recipe.planner == PlannerKind::kNone) return nullptr;
+  return make_planner({.kind = setup.engine.recipe.planner,
+                       .plan = setup.engine.recipe.plan,
+                       .may_look_ahead = setup.may_look_ahead,
+                       .seed = setup.engine.seed},
+                      RoundSizes(setup.engine.recipe.codec, elements, setup.replicas));
+}
+
+EngineSetup with_plan(EngineSetup setup, const Plan& plan) {
+  setup.recipe.plan = plan;
+  return setup;
+}
+
+Mean mean_from(const JournalRound& round, std::size_t elements) {
+  auto values = std::make_shared<std::vector<float>>(elements);
+  add(PayloadView::parse(*round.mean, elements).value(), 1.0F, *values);
+  return {.round = {.step = round.step}, .values = std::move(values), .next_plan = round.next_plan};
+}
+
+}  // namespace
+
+Training::Training(const TrainingSetup& setup, std::vector<float> initial, const Decision& first,
+                   std::uint64_t first_round, Workers& workers)
+    : setup_(setup),
+      workers_(workers),
+      first_(first),
+      model_(std::make_unique<Follower>(with_plan(setup.engine, first.plan), std::move(initial))),
+      book_(setup.policy, first_round),
+      journal_(setup.journal) {}
+
+Result<std::unique_ptr<Training>> Training::start(const TrainingSetup& setup,
+                                                  std::vector<float> initial,
+                                                  const Conditions& conditions, Workers& workers) {
+  std::unique_ptr<Planner> planner = planner_of(setup, initial.size());
+  const Decision first =
+      planner ? planner->first(conditions)
+              : Decision{.plan = setup.engine.recipe.plan, .reason = "set by the recipe"};
+  std::unique_ptr<Training> training(
+      new Training(setup, std::move(initial), first, 0, workers));  // NOLINT: private constructor
+  training->planner_ = std::move(planner);
+  const Status kept = training->keep_journal();
+  if (!kept.ok()) return kept.error();
+  return training;
+}
+
+Result<std::unique_ptr<Training>> Training::resume(const TrainingSetup& setup, Workers& workers) {
+  Result<std::optional<Journal::Left>> left = Journal::read(setup.directory);
+  if (!left.ok()) return left.error();
+  if (!left->has_value()) return std::unique_ptr<Training>();
+  const auto shared = (*left)->state.tensors.find("shared");
+  if (shared == (*left)->state.tensors.end())
+    return Error{ErrorCode::kCorruptPayload,
+                 setup.directory.string() + ": a snapshot without a model"};
+  const std::size_t elements = shared->second.size();
+  auto model = std::make_unique<Follower>(setup.engine, std::vector<float>(elements));
+  Status loaded = model->load((*left)->state);
+  if (!loaded.ok()) return std::move(loaded).error().within(setup.directory.string());
+  std::uint64_t next = model->next_round();
+  Journal journal(setup.journal);
+  for (JournalRound& round : (*left)->rounds) {
+    const bool is_next = round.step == model->step() || round.step >= next;
+    if (!PayloadView::parse(*round.mean, elements).ok()) break;
+    if (is_next && round.step == next) {
+      model->closed(mean_from(round, elements));
+      ++next;
+    }
+    (void)journal.add(std::move(round));
+  }
+  std::unique_ptr<Training> training(new Training(  // NOLINT: private constructor
+      setup, std::vector<float>(elements), Decision{.plan = model->plan()}, next, workers));
+  training->model_ = std::move(model);
+  training->journal_ = std::move(journal);
+  training->planner_ = planner_of(setup, elements);
+  const Status kept = training->keep_journal();
+  if (!kept.ok()) return kept.error();
+  return training;
+}
+
+// A snapshot holds what is merged; rounds that closed and are not due yet are logged after it.
+Status Training::keep_journal() {
+  if (setup_.directory.empty()) return Done{};
+  const std::uint64_t first = model_->next_round();
+  Status kept = journal_.keep_in(setup_.directory, model_->save(), first);
+  if (!kept.ok()) return kept;
+  for (std::uint64_t step = first; step < book_.next_step(); ++step) {
+    const JournalRound* round = journal_.find(step);
+    LONGHAUL_CHECK(round != nullptr);
+    kept = journal_.log(*round);
+    if (!kept.ok()) return kept;
+  }
+  return Done{};
+}
+
+Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
+  ClosingRound closing = book_.close();
+  const std::size_t elements = model_->shared().size();
+  std::vector<Submission> submissions;
+  submissions.reserve(closing.members.size());
+  float weights = 0;
+  for (const Entry& entry : closing.members) {
+    submissions.push_back({.weight = entry.weight, .payload = entry.payload});
+    weights += entry.weight;
+  }
+  RoundMean mean = mean_of_round(submissions, elements, workers_).value();
+  RoundOutcome outcome{.step = closing.step, .members = closing.members.size()};
+  if (planner_ && !conditions.empty())
+    outcome.decision =
+        planner_->round_closed(facts_of(submissions, mean.values, conditions, model_->plan()));
+  SentPayloads sent{.step = closing.step};
+  for (Entry& entry : closing.members) {
+    if (entry.has_submitted) outcome.contributors.push_back(entry.slot);
+    if (entry.payload.empty()) continue;
+    sent.parts.push_back({.slot = entry.slot,
+                          .share = entry.weight / weights,
+                          .payload = std::make_shared<const ByteBuffer>(std::move(entry.payload))});
+  }
+  JournalRound round{.step = closing.step,
+                     .contributors = outcome.contributors,
+                     .mean = std::make_shared<const ByteBuffer>(std::move(mean.payload))};
+  if (outcome.decision) round.next_plan = outcome.decision->plan;
+  Status logged = journal_.log(round);
+  if (!logged.ok()) return logged.error();
+  model_->closed({.round = {.step = round.step},
+                  .values = std::make_shared<const std::vector<float>>(std::move(mean.values)),
+                  .next_plan = round.next_plan});
+  journal_.add(std::move(round));
+  sent_.push_back(std::move(sent));
+  if (sent_.size() > kSentRounds) sent_.pop_front();
+  if (journal_.wants_snapshot()) {
+    Status kept = keep_journal();
+    if (!kept.ok()) return kept.error();
+  }
+  return outcome;
+}
+
+const SentPayloads* Training::sent(std::uint64_t step) const {
+  const auto found = std::ranges::find(sent_, step, &SentPayloads::step);
+  return found == sent_.end() ? nullptr : &*found;
+}
+
+}  // namespace longhaul

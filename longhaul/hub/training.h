@@ -1,0 +1,86 @@
+// The run itself as the hub knows it: the shared model, the open rounds, the journal of the closed
+// ones, and the planner. Knows slots and payloads, and nothing of streams.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "longhaul/base/workers.h"
+#include "longhaul/hub/follower.h"
+#include "longhaul/hub/journal.h"
+#include "longhaul/plan/planner.h"
+#include "longhaul/round/round_book.h"
+#include "longhaul/round/round_mean.h"
+
+namespace longhaul {
+
+struct TrainingSetup {
+  EngineSetup engine;          // as the replicas have it
+  bool may_look_ahead = true;  // false for AdamW
+  std::size_t replicas = 1;
+  RoundPolicy policy;
+  std::filesystem::path directory;  // of the journal; empty: in memory only
+  JournalLimits journal;
+};
+
+// What members sent in a round, for those to whom it is cheaper than the mean.
+struct SentPayloads {
+  std::uint64_t step = 0;
+  struct Part {
+    std::size_t slot = 0;
+    float share = 0;  // of the mean
+    SharedBytes payload;
+  };
+  std::vector<Part> parts;  // in replica order; only those that sent something
+};
+
+// A round that has closed.
+struct RoundOutcome {
+  std::uint64_t step = 0;
+  std::size_t members = 0;
+  std::vector<std::size_t> contributors;
+  std::optional<Decision> decision;  // a new plan, which goes with the mean
+};
+
+class Training {
+ public:
+  // Starts at `initial` with the plan that the planner chooses for these conditions, or the
+  // recipe's.
+  static Result<std::unique_ptr<Training>> start(const TrainingSetup& setup,
+                                                 std::vector<float> initial,
+                                                 const Conditions& conditions, Workers& workers);
+  // Goes on where an earlier hub was killed. Nothing, if its directory holds none.
+  static Result<std::unique_ptr<Training>> resume(const TrainingSetup& setup, Workers& workers);
+
+  [[nodiscard]] RoundBook& book() { return book_; }
+  [[nodiscard]] const RoundBook& book() const { return book_; }
+  [[nodiscard]] const Follower& model() const { return *model_; }
+  [[nodiscard]] const Journal& journal() const { return journal_; }
+  [[nodiscard]] const SentPayloads* sent(std::uint64_t step) const;
+  // The plan to begin with, and why.
+  [[nodiscard]] const Decision& first_decision() const { return first_; }
+  [[nodiscard]] const Plan& first_plan() const { return first_.plan; }
+
+  // Closes the next round. Its payloads were checked before they were submitted. Precondition: the
+  // book says that it may close. An error is the journal's.
+  Result<RoundOutcome> close_next(const Conditions& conditions);
+
+ private:
+  Training(const TrainingSetup& setup, std::vector<float> initial, const Decision& first,
+           std::uint64_t first_round, Workers& workers);
+  Status keep_journal();
+
+  TrainingSetup setup_;
+  Workers& workers_;
+  Decision first_;
+  std::unique_ptr<Follower> model_;
+  RoundBook book_;
+  Journal journal_;
+  std::unique_ptr<Planner> planner_;
+  std::deque<SentPayloads> sent_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,63 @@
+// One replica's training over a hub: gradients in the steps it takes part in, means in all.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "longhaul/base/clock.h"
+#include "longhaul/base/result.h"
+#include "longhaul/base/workers.h"
+#include "longhaul/exchange/hub_client.h"
+#include "longhaul/sync/engine.h"
+#include "longhaul/sync/learner.h"
+#include "longhaul/sync/pacer.h"
+
+namespace longhaul {
+
+// What happened in a step, for reports and progress.
+struct StepFacts {
+  std::uint64_t step = 0;  // the one that was done
+  Stance stance = Stance::kTakePart;
+  double loss = 0;        // of the last gradient
+  Seconds computing{};    // from batch to gradient, paced
+  Seconds waiting{};      // for means
+  bool was_late = false;  // computing took longer than the pace
+};
+
+class Replica {
+ public:
+  struct Setup {
+    EngineSetup engine;
+    Seconds step_time{};  // a step computes at least this long; 0: as long as it takes
+  };
+  // All outlive the replica.
+  Replica(const Setup& setup, Learner& learner, HubClient& client, Workers& workers,
+          const Clock& clock);
+
+  // Waits until the hub starts: takes over its plan, or its state.
+  Status start(Deadline deadline);
+  // One step. kDeadline: not in time, and nothing is lost: call it again. Other errors are final.
+  Result<StepFacts> step(Deadline deadline);
+  // After the last step: merges what is still on its way.
+  Status finish(Deadline deadline);
+  // Ends a wait for the pace; callable from every thread.
+  void interrupt() { pacer_.interrupt(); }
+
+  [[nodiscard]] const Engine& engine() const { return *engine_; }
+
+ private:
+  Status replace_state();
+  void compute(StepFacts& facts);
+  void tell(const StepFacts& facts);
+
+  Setup setup_;
+  Learner& learner_;
+  HubClient& client_;
+  Workers& workers_;
+  const Clock& clock_;
+  Pacer pacer_;
+  std::unique_ptr<Engine> engine_;  // from the start on
+  StepFacts facts_;                 // of the step that is under way
+};
+
+}  // namespace longhaul

@@ -1,0 +1,64 @@
+#include "longhaul/hub/hub.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/hub/hub_run.h"
+#include "tests/sync/cluster.h"
+
+namespace longhaul {
+namespace {
+
+using testing::HubRunSetup;
+using testing::TestReplica;
+
+std::unique_ptr<Hub> hub_for(const HubRunSetup& setup, const Clock& clock) {
+  return Hub::start(testing::hub_setup_of(setup), clock, Log(LogLevel::kOff), {}).value();
+}
+
+class HubRecipes : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(HubRecipes, AllReplicasEndWithTheSameSharedModel) {
+  const HubRunSetup setup{.recipe = GetParam()};
+  const SystemClock clock;
+  const std::unique_ptr<Hub> hub = hub_for(setup, clock);
+  std::vector<std::unique_ptr<TestReplica>> replicas;
+  for (std::size_t i = 0; i < setup.replicas; ++i)
+    replicas.push_back(std::make_unique<TestReplica>(setup, i, *hub));
+  for (const auto& replica : replicas) replica->wait();
+  for (const auto& replica : replicas) {
+    ASSERT_FALSE(replica->failure()) << replica->failure()->message;
+    EXPECT_EQ(replica->engine().steps_done(), setup.steps);
+    EXPECT_EQ(replica->digest(), replicas[0]->digest());
+  }
+  EXPECT_EQ(hub->status().mismatches, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Hub, HubRecipes,
+                         ::testing::Values("d-sgd", "dd-ef-sgd", "dga", "static", "auto"),
+                         [](const auto& recipe) {
+                           std::string name = recipe.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+// For fixed plans a run over the hub ends with the very bits of the lab.
+TEST(Hub, GivesTheBitsOfTheSimulatedNetwork) {
+  for (const std::string recipe : {"d-sgd", "d-ef-sgd", "static", "cocktail"}) {
+    const HubRunSetup setup{.recipe = recipe, .replicas = 3, .steps = 40};
+    testing::QuadraticWorkload workload(setup.elements);
+    testing::Cluster cluster(testing::engine_setup_of(setup), workload, {1, 1, 1});
+    for (std::size_t i = 0; i < setup.steps; ++i) cluster.step();
+    for (testing::ClusterReplica& replica : cluster.replicas)
+      ASSERT_TRUE(replica.engine->drain().ok());
+    const SystemClock clock;
+    const std::unique_ptr<Hub> hub = hub_for(setup, clock);
+    std::vector<std::unique_ptr<TestReplica>> replicas;
+    for (std::size_t i = 0; i < setup.replicas; ++i)
+      replicas.push_back(std::make_unique<TestReplica>(setup, i, *hub));
+    for (const auto& replica : replicas) replica->wait();
+    EXPECT_EQ(replicas[0]->digest(), digest_of(cluster.replicas[0].engine->shared())) << recipe;
+  }
+}
+
+}  // namespace
+}  // namespace longhaul
