@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "longhaul/base/check.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/exchange/protocol.h"
 
@@ -26,6 +27,7 @@ Follower::Follower(const EngineSetup& setup, std::vector<float> initial)
     : parameters_(std::move(initial)),
       plan_(setup.recipe.plan),
       engine_(setup, parameters_, shelf_, workers_) {
+  note_digest();
   go_on();
 }
 
@@ -33,6 +35,7 @@ Status Follower::load(const State& state) {
   Status loaded = engine_.load_shared(state);
   if (!loaded.ok()) return loaded;
   plan_ = engine_.plan();
+  note_digest();
   go_on();
   return Done{};
 }
@@ -43,14 +46,17 @@ void Follower::closed(Mean mean) {
   go_on();
 }
 
-// Into the next step, and to its end as soon as all that is due in it has come.
+// A step is done when all that is due in it has come, and not begun before: so its state is always
+// that of a replica between two steps.
 void Follower::go_on() {
   for (;;) {
-    if (!engine_.is_half_done()) {
-      note_digest();
-      engine_.sit_out();
+    const std::uint64_t delay = static_cast<std::uint64_t>(engine_.plan().delay_steps);
+    for (std::uint64_t due = next_round(); due + delay <= step(); ++due) {
+      if (!shelf_.means.contains({.step = due})) return;
     }
-    if (!engine_.merge_due(Deadline::min()).ok()) return;
+    engine_.sit_out();
+    LONGHAUL_CHECK(engine_.merge_due().ok());
+    note_digest();
   }
 }
 

@@ -106,8 +106,12 @@ Result<std::optional<Journal::Left>> Journal::read(const std::filesystem::path& 
     const Result<ByteBuffer> log = read_file(directory / log_name(first), kMostStateBytes);
     if (!log.ok()) continue;  // a snapshot without a round after it
     ByteReader in(*log);
-    while (std::optional<JournalRound> round = next_record(in))
+    while (std::optional<JournalRound> round = next_record(in)) {
+      // A log begins with what the one before it ends with: rounds that had closed and were not due.
+      if (!left.rounds.empty() && round->step <= left.rounds.back().step) continue;
+      if (!left.rounds.empty() && round->step > left.rounds.back().step + 1) left.rounds.clear();
       left.rounds.push_back(std::move(*round));
+    }
   }
   return std::optional(std::move(left));
 }

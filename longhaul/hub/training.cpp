@@ -73,9 +73,8 @@ Result<std::unique_ptr<Training>> Training::resume(const TrainingSetup& setup, W
   std::uint64_t next = model->next_round();
   Journal journal(setup.journal);
   for (JournalRound& round : (*left)->rounds) {
-    const bool is_next = round.step == model->step() || round.step >= next;
     if (!PayloadView::parse(*round.mean, elements).ok()) break;
-    if (is_next && round.step == next) {
+    if (round.step == next) {
       model->closed(mean_from(round, elements));
       ++next;
     }

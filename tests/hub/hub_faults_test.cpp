@@ -1,0 +1,154 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+#include "tests/hub/hub_run.h"
+
+namespace longhaul {
+namespace {
+
+using testing::HubRunSetup;
+using testing::TestReplica;
+
+// Waits for something that threads bring about; no test hangs.
+bool soon(const std::function<bool()>& is_so) {
+  Pacer pacer;
+  const Deadline limit = deadline_after(Seconds(30));
+  while (!is_so()) {
+    if (SystemClock().now() > limit) return false;
+    pacer.wait_until(deadline_after(Seconds(0.005)));
+  }
+  return true;
+}
+
+class HubFaults : public ::testing::Test {
+ protected:
+  void start(HubRunSetup setup) {
+    setup_ = std::move(setup);
+    hub_ = make_hub();
+    for (std::size_t i = 0; i < setup_.replicas; ++i) add(i);
+  }
+  std::unique_ptr<Hub> make_hub() {
+    return Hub::start(testing::hub_setup_of(setup_), clock_, Log(LogLevel::kOff), {}).value();
+  }
+  void add(std::size_t slot) {
+    replicas_.resize(std::max(replicas_.size(), slot + 1));
+    replicas_[slot] = std::make_unique<TestReplica>(setup_, slot, *hub_);
+  }
+  bool reaches(std::uint64_t round) {
+    return soon([&] { return hub_->status().next_round >= round; });
+  }
+  // All that are left end together, with one model.
+  void expect_one_model() {
+    for (const auto& replica : replicas_) {
+      if (replica) replica->wait();
+    }
+    std::optional<std::uint64_t> digest;
+    for (const auto& replica : replicas_) {
+      if (!replica) continue;
+      ASSERT_FALSE(replica->failure()) << replica->failure()->message;
+      EXPECT_EQ(replica->engine().steps_done(), setup_.steps);
+      if (!digest) digest = replica->digest();
+      EXPECT_EQ(replica->digest(), *digest);
+    }
+    EXPECT_EQ(hub_->status().mismatches, 0U);
+  }
+
+  HubRunSetup setup_;
+  SystemClock clock_;
+  std::unique_ptr<Hub> hub_;
+  std::vector<std::unique_ptr<TestReplica>> replicas_;
+};
+
+TEST_F(HubFaults, ABrokenConnectionIsMadeAgainAndNothingIsLost) {
+  start({.steps = 4000});
+  ASSERT_TRUE(reaches(50));
+  replicas_[1]->network.drop_all();
+  ASSERT_TRUE(soon([&] { return replicas_[1]->reconnections() > 0; }));
+  expect_one_model();
+}
+
+TEST_F(HubFaults, RoundsCloseWithoutAReplicaThatDies) {
+  start({.steps = 4000});
+  ASSERT_TRUE(reaches(50));
+  replicas_[2].reset();
+  expect_one_model();
+}
+
+TEST_F(HubFaults, ASilentLinkIsNoticedAndTheReplicaCatchesUp) {
+  start({.steps = 6000});
+  ASSERT_TRUE(reaches(50));
+  replicas_[0]->network.cut();
+  ASSERT_TRUE(soon([&] { return !hub_->status().replicas.at("replica-0").is_connected; }));
+  const std::uint64_t without = hub_->status().next_round;
+  ASSERT_TRUE(reaches(without + 20));
+  replicas_[0]->network.restore();
+  ASSERT_TRUE(soon([&] { return hub_->status().replicas.at("replica-0").is_enrolled; }));
+  expect_one_model();
+  EXPECT_GT(replicas_[0]->sat_out(), 0U);
+}
+
+TEST_F(HubFaults, AReplicaThatStartsAnewGetsTheHubsState) {
+  start({.steps = 6000, .journal = {.rounds = 20}});
+  ASSERT_TRUE(reaches(100));
+  replicas_[1].reset();
+  const std::uint64_t without = hub_->status().next_round;
+  ASSERT_TRUE(reaches(without + 50));
+  add(1);
+  expect_one_model();
+  EXPECT_GT(replicas_[1]->steps(), 0U);
+}
+
+TEST_F(HubFaults, AHubThatIsKilledGoesOnFromItsJournal) {
+  const std::filesystem::path directory =
+      std::filesystem::path(::testing::TempDir()) / "longhaul_hub_faults_journal";
+  std::filesystem::remove_all(directory);
+  // The replicas' networks reach whichever hub is there.
+  class Switchboard final : public Acceptor {
+   public:
+    StreamEventsPtr on_stream(StreamPtr stream) override {
+      const MutexLock lock(mutex_);
+      if (hub_ != nullptr) return hub_->on_stream(std::move(stream));
+      class Deaf final : public StreamEvents {
+        void on_frame(Frame /*frame*/) override {}
+        void on_written() override {}
+        void on_closed(const Error& /*why*/) override {}
+      };
+      return std::make_shared<Deaf>();
+    }
+    void connect(Hub* hub) {
+      const MutexLock lock(mutex_);
+      hub_ = hub;
+    }
+
+   private:
+    Mutex mutex_;
+    Hub* hub_ GUARDED_BY(mutex_) = nullptr;
+  };
+  for (const char* recipe : {"static", "dd-ef-sgd", "auto"}) {
+    std::filesystem::remove_all(directory);
+    setup_ = {
+        .recipe = recipe, .steps = 1500, .directory = directory, .journal = {.log_rounds = 40}};
+    Switchboard board;
+    hub_ = make_hub();
+    board.connect(hub_.get());
+    std::vector<std::unique_ptr<TestReplica>> replicas;
+    for (std::size_t i = 0; i < setup_.replicas; ++i)
+      replicas.push_back(std::make_unique<TestReplica>(setup_, i, board));
+    for (const std::uint64_t round : {30U, 100U, 500U}) {
+      ASSERT_TRUE(reaches(round));
+      board.connect(nullptr);
+      hub_.reset();
+      hub_ = make_hub();
+      board.connect(hub_.get());
+    }
+    replicas_ = std::move(replicas);
+    expect_one_model();
+    replicas_.clear();
+  }
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace longhaul
