@@ -52,15 +52,18 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
   Seconds least = Seconds::max();
   const auto try_row = [&](std::size_t row) {
     const Pace pace = pace_of(replicas, table[row]);
+    const Pace fallen = pace_of(replicas, table[row], kFall);
     const double dropped = 1 + model.drop_cost(table[row].keep_ratio);
     for (int delay = 0; delay <= limits_.most_delay; ++delay) {
-      const Seconds time = pace.at(delay) * (dropped + model.delay_cost(delay));
+      const Seconds time =
+          (pace.at(delay) + fallen.at(delay)) / 2 * (dropped + model.delay_cost(delay));
       if (time < least) {
         best = {.keep_ratio = table[row].keep_ratio, .delay_steps = delay, .merge = merge_};
         best_row = row;
         least = time;
       }
-      if (pace.is_hidden_at(delay)) break;  // more delay costs steps and saves no time
+      // More delay costs steps and saves no time.
+      if (pace.is_hidden_at(delay) && fallen.is_hidden_at(delay)) break;
     }
   };
   // From the largest ratio and the shortest delay on, so that ties send more and wait less: first
@@ -71,7 +74,7 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
   for (std::size_t row = last + 1; row-- > first; row -= std::min(row, kFineStride - 1))
     try_row(row);
   LONGHAUL_CHECK(least < Seconds::max());
-  return predicted(replicas, table[best_row], best, model);
+  return predicted(replicas, table[best_row], best, model, kFall);
 }
 
 std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
@@ -80,7 +83,7 @@ std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
   Decision wanted = search(facts.replicas);
   if (wanted.plan == facts.current) return std::nullopt;
   const Decision kept = predicted(facts.replicas, sizes_.at(facts.current.keep_ratio),
-                                  facts.current, model_of(facts.current.merge));
+                                  facts.current, model_of(facts.current.merge), kFall);
   const double gain = kept.time() / wanted.time();
   const bool has_new_rule = wanted.plan.merge != facts.current.merge;
   const bool is_soon = rounds_ - last_change_ < kRoundsBetweenChanges;

@@ -1,6 +1,7 @@
 // The flagship: ratio, delay and merge rule together, by the least predicted time to the target
-// T_avg · N, from what a run measures. Holds no clock and no thread: observations in, decisions
-// out.
+// T_avg · N, from what a run measures. Links fall without warning, so T_avg is the mean of what it
+// is now and what it would be at a third of the rates. Holds no clock and no thread: observations
+// in, decisions out.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +18,7 @@
 namespace longhaul {
 
 constexpr int kMostAutoDelay = 16;
+constexpr double kFall = 3;  // how many times lower the rates may be the moment after
 
 struct AutoLimits {
   int most_delay = kMostAutoDelay;

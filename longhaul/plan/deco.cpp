@@ -36,9 +36,11 @@ Decision least_time(const Conditions& replicas, const RoundSizes& sizes, Merge m
 }  // namespace
 
 Decision predicted(const Conditions& replicas, const RoundSize& size, const Plan& plan,
-                   const IterationModel& model) {
+                   const IterationModel& model, double fall) {
   Decision decision{.plan = plan};
   decision.step_time = step_time(replicas, size, plan.delay_steps);
+  decision.likely_step_time =
+      (decision.step_time + pace_of(replicas, size, fall).at(plan.delay_steps)) / 2;
   decision.relative_steps = model.steps(plan.keep_ratio, plan.delay_steps);
   decision.is_hidden = decision.step_time <= least_step_time(replicas) * (1 + kHiddenSlack);
   return decision;

@@ -25,18 +25,20 @@ std::optional<double> largest_hidden_ratio(const Conditions& replicas, const Rou
 
 struct Decision {
   Plan plan;
-  Seconds step_time{};        // predicted
-  double relative_steps = 1;  // predicted steps to the target, synchronous training = 1
-  bool is_hidden = true;      // does communication hide behind computation?
-  std::string reason;         // one sentence
+  Seconds step_time{};         // predicted
+  Seconds likely_step_time{};  // the same where rates may fall: what planners count with
+  double relative_steps = 1;   // predicted steps to the target, synchronous training = 1
+  bool is_hidden = true;       // does communication hide behind computation?
+  std::string reason;          // one sentence
 
   // To the target, in units of a synchronous step: what planners minimise.
-  [[nodiscard]] Seconds time() const { return step_time * relative_steps; }
+  [[nodiscard]] Seconds time() const { return likely_step_time * relative_steps; }
 };
 
-// What is predicted of a plan whose rounds have this size; without a reason.
+// What is predicted of a plan whose rounds have this size; without a reason. `fall`: rates may as
+// well be so many times lower, and the likely step time is the mean of both.
 Decision predicted(const Conditions& replicas, const RoundSize& size, const Plan& plan,
-                   const IterationModel& model);
+                   const IterationModel& model, double fall = 1);
 
 constexpr int kMostDelay = 32;
 

@@ -2,11 +2,11 @@
 
 namespace longhaul {
 
-Pace pace_of(const Conditions& replicas, const RoundSize& size) {
+Pace pace_of(const Conditions& replicas, const RoundSize& size, double slower) {
   Pace pace;
   for (const ReplicaConditions& replica : replicas) {
-    const Seconds sending(size.up / replica.up.bytes_per_second);
-    const Seconds receiving(size.down / replica.down.bytes_per_second);
+    const Seconds sending(slower * size.up / replica.up.bytes_per_second);
+    const Seconds receiving(slower * size.down / replica.down.bytes_per_second);
     pace.least = std::max({pace.least, replica.compute, sending, receiving});
     // Every loop goes hub → replica → hub, so the slowest replica's own loop bounds everyone,
     // however they mix.

@@ -22,7 +22,8 @@ struct Pace {
     return loop <= least * (delay_steps + 1.0);
   }
 };
-Pace pace_of(const Conditions& replicas, const RoundSize& size);
+// `slower`: as if every rate had fallen to that part of it.
+Pace pace_of(const Conditions& replicas, const RoundSize& size, double slower = 1);
 
 // T_avg: the slowest of computing, sending, receiving, and of the whole loop spread over delay + 1
 // steps. A slope: it holds over whole multiples of delay + 1 steps once the pipeline is full.
