@@ -24,7 +24,8 @@ LivePlanner::LivePlanner(const Recipe& recipe, const Scenario& scenario,
     : planner_(make_planner({.kind = recipe.planner,
                              .plan = recipe.plan,
                              .may_look_ahead = scenario.train.optimizer != "adamw",
-                             .seed = seed},
+                             .seed = seed,
+                             .steps = scenario.train.steps},
                             RoundSizes(recipe.codec, elements, peers.size()))),
       knows_links_(recipe.planner == PlannerKind::kClairvoyant) {
   for (const SimulatedPeer& peer : peers) {

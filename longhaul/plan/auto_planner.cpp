@@ -34,7 +34,7 @@ void AutoPlanner::note_agreement(double agreement) {
 }
 
 IterationModel AutoPlanner::model_of(Merge merge) const {
-  return calibrated_model(merge).corrected(agreement_);
+  return calibrated_model(merge).corrected(agreement_).over(limits_.steps);
 }
 
 Decision AutoPlanner::best(const Conditions& replicas) const {

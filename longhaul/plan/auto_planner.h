@@ -23,6 +23,7 @@ constexpr double kFall = 3;  // how many times lower the rates may be the moment
 struct AutoLimits {
   int most_delay = kMostAutoDelay;
   bool may_look_ahead = true;  // false for optimizers whose steps cannot be foreseen (AdamW)
+  std::size_t steps = 0;       // of the run; 0: unknown
 };
 
 class AutoPlanner final : public Planner {

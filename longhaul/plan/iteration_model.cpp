@@ -21,6 +21,12 @@ IterationModel IterationModel::corrected(std::optional<double> agreement) const 
   return model;
 }
 
+IterationModel IterationModel::over(std::size_t steps) const {
+  IterationModel model = *this;
+  if (steps > 0) model.drop *= std::max(1.0, kCalibrationSteps / static_cast<double>(steps));
+  return model;
+}
+
 const IterationModel& calibrated_model(Merge merge) {
   switch (merge) {
     case Merge::kLate:

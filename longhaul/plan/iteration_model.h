@@ -2,6 +2,7 @@
 // figures and the runs are in docs/planner.md) and corrected by what a run shows.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 
 #include "longhaul/round/plan.h"
@@ -20,7 +21,13 @@ struct IterationModel {
   }
   // Where replicas agree less than in the calibration runs, delay costs more; within bounds.
   [[nodiscard]] IterationModel corrected(std::optional<double> agreement) const;
+  // For a run of that many steps: what compression holds back is late by a number of steps, which
+  // is a larger share of a short run. 0: of unknown length.
+  [[nodiscard]] IterationModel over(std::size_t steps) const;
 };
+
+// Steps of the calibration runs, about.
+constexpr double kCalibrationSteps = 300;
 
 // Mean agreement of the calibration runs, whose data was equal.
 constexpr double kCalibrationAgreement = 0.07;

@@ -153,7 +153,7 @@ double agreement_of(std::span<const WeightedSquare> messages, double mean_square
 }
 
 std::unique_ptr<Planner> make_planner(const PlannerSetup& setup, RoundSizes sizes) {
-  const AutoLimits limits{.may_look_ahead = setup.may_look_ahead};
+  const AutoLimits limits{.may_look_ahead = setup.may_look_ahead, .steps = setup.steps};
   switch (setup.kind) {
     case PlannerKind::kNone:
       break;

@@ -55,6 +55,7 @@ struct PlannerSetup {
   Plan plan;                   // the recipe's: where a planner leaves a knob alone, it stands here
   bool may_look_ahead = true;  // false for optimizers whose steps cannot be foreseen (AdamW)
   std::uint64_t seed = 1;      // of kRandom
+  std::size_t steps = 0;       // of the run; 0: unknown
 };
 
 std::unique_ptr<Planner> make_planner(const PlannerSetup& setup, RoundSizes sizes);

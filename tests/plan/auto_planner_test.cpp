@@ -72,6 +72,16 @@ TEST(AutoPlanner, LeavesRoomForALinkThatFalls) {
   EXPECT_LT(then.count(), 1.05 * decision.step_time.count());
 }
 
+TEST(AutoPlanner, SendsMoreInAShortRun) {
+  const Conditions links = equal_links(0.1, 2);
+  const auto ratio = [&](std::size_t steps) {
+    return AutoPlanner(sizes_of_four(), {.steps = steps}).best(links).plan.keep_ratio;
+  };
+  EXPECT_GT(ratio(20), 1.5 * ratio(300));
+  EXPECT_EQ(ratio(300), ratio(0));
+  EXPECT_EQ(ratio(100'000), ratio(0));
+}
+
 TEST(AutoPlanner, KeepsEveryoneComputingOnASlowLink) {
   const Decision decision = AutoPlanner(sizes_of_four(), {}).best(equal_links(0.1, 2));
   EXPECT_GT(0.1 / decision.step_time.count(), 0.9);
