@@ -16,8 +16,8 @@ build: deps ## build everything into build/release (default)
 	$(call configure,release)
 	@cmake --build --preset release
 
-demo: build ## build, then run the main job
-	$(BIN)/longhaul bench codec
+demo: build ## build, then rehearse: D-SGD against the planner over an emulated WAN
+	$(BIN)/longhaul rehearse
 
 test: build ## build, then run all tests but the slow ones
 	ctest --preset release

@@ -11,10 +11,8 @@ pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)        # PkgConfig::hwy
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)  # PkgConfig::xxhash
 pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
 find_package(Protobuf REQUIRED)  # protobuf::libprotobuf, protobuf::protoc
-if(LONGHAUL_GRPC)
-  pkg_check_modules(grpc REQUIRED IMPORTED_TARGET grpc++)
-  find_program(LONGHAUL_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
-endif()
+pkg_check_modules(grpc REQUIRED IMPORTED_TARGET grpc++)
+find_program(LONGHAUL_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
 
 # Asio without Boost is headers only and ships no file for CMake or pkg-config.
 find_path(LONGHAUL_ASIO_INCLUDE_DIR asio.hpp REQUIRED)

@@ -1,4 +1,4 @@
-#include "apps/longhaul_torch/interrupt.h"
+#include "apps/longhaul/interrupt.h"
 
 #include <csignal>
 

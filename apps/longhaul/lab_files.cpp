@@ -1,4 +1,4 @@
-#include "apps/longhaul_torch/lab_files.h"
+#include "apps/longhaul/lab_files.h"
 
 #include <algorithm>
 #include <map>

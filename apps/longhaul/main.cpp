@@ -40,8 +40,12 @@ int run_program(int argc, char** argv) {
   Run run;
   add_plan(program, run);
   add_bench(program, run);
+  add_hub(program, run);
+  add_rehearse(program, run);
   add_keys(program, run);
-  add_lab(program, run, std::vector<std::string>(argv + 1, argv + argc));
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  add_train(program, run, words);
+  add_lab(program, run, words);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -9,14 +9,14 @@
 #include <thread>
 
 #include "apps/longhaul/command.h"
-#include "apps/longhaul_torch/interrupt.h"
-#include "apps/longhaul_torch/lab_files.h"
+#include "apps/longhaul/interrupt.h"
+#include "apps/longhaul/lab_files.h"
+#include "apps/longhaul_torch/job_workload.h"
 #include "longhaul/base/workers.h"
 #include "longhaul/lab/oracle.h"
 #include "longhaul/lab/progress.h"
 #include "longhaul/lab/replay.h"
 #include "longhaul/lab/summary.h"
-#include "trainer/workload.h"
 
 namespace longhaul::apps {
 namespace {
@@ -27,33 +27,6 @@ using lab::StudyPoint;
 int complain(const std::string& message, int exit_code) {
   std::cerr << "longhaul lab: " << message << '\n';
   return exit_code;
-}
-
-// Sizes that the scenario leaves at 0 are the model's own.
-trainer::ModelOptions model_options(const lab::ModelSettings& model) {
-  trainer::ModelOptions options;
-  const auto put = [&options](const char* name, std::size_t value) {
-    if (value > 0) options[name] = static_cast<double>(value);
-  };
-  put(model.name == "resnet" ? "blocks" : "layers", model.layers);
-  put("width", model.width);
-  put("heads", model.heads);
-  put("context", model.context);
-  return options;
-}
-
-Result<std::unique_ptr<Workload>> workload_of(const StudyPoint& point, std::size_t threads) {
-  const lab::Scenario& scenario = point.scenario;
-  const Result<trainer::SplitKind> split = trainer::parse_split(scenario.data.split);
-  if (!split.ok()) return split.error();
-  return trainer::make_workload(
-      {.model = {.name = scenario.model.name, .options = model_options(scenario.model)},
-       .data = {.kind = scenario.data.kind, .path = scenario.data.path},
-       .split = {.kind = *split, .beta = scenario.data.dirichlet},
-       .replicas = scenario.replicas.size(),
-       .batch = scenario.train.batch,
-       .seed = point.seed,
-       .threads = threads});
 }
 
 // All runs of a study, one after the other, until one fails or someone interrupts.
@@ -68,7 +41,8 @@ class Study {
 
   Status run() {
     for (const StudyPoint& point : points_) {
-      Result<std::unique_ptr<Workload>> workload = workload_of(point, workers_.count());
+      Result<std::unique_ptr<Workload>> workload =
+          workload_of(point.scenario, point.seed, workers_.count());
       if (!workload.ok()) return workload.error();
       for (const lab::RecipeChoice& recipe : point.recipes) {
         if (is_interrupted()) return Done{};

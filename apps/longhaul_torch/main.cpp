@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/longhaul_torch/lab_command.h"
+#include "apps/longhaul_torch/train_command.h"
 #include "trainer/top_k_bench.h"
 
 namespace {
@@ -23,12 +24,15 @@ int run_program(int argc, char** argv) {
   top_k->add_option("--repetitions", repetitions);
   longhaul::apps::LabArguments lab_arguments;
   const CLI::App* lab = longhaul::apps::add_lab_options(program, lab_arguments);
+  longhaul::apps::TrainArguments train_arguments;
+  const CLI::App* train = longhaul::apps::add_train_options(program, train_arguments);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return program.exit(error) == 0 ? 0 : 2;
   }
   if (lab->parsed()) return longhaul::apps::run_lab(lab_arguments);
+  if (train->parsed()) return longhaul::apps::run_train(train_arguments);
   const nlohmann::json result = {
       {"seconds", longhaul::trainer::torch_top_k_seconds(elements, keep, repetitions)}};
   std::cout << result.dump() << '\n';

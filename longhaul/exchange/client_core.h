@@ -43,7 +43,8 @@ class ClientNews {
                           const std::set<std::uint64_t>& contributed) = 0;
   virtual void on_enrolled(std::uint64_t from_step, const Plan& plan) = 0;
   virtual void on_mean(Mean mean, bool is_in) = 0;
-  virtual void on_restart(State state) = 0;      // what it has is replaced
+  virtual void on_restart(State state) = 0;  // what it has is replaced
+  virtual void on_finish(std::uint64_t last_step) = 0;
   virtual void on_failed(const Error& why) = 0;  // for good
 };
 

@@ -83,12 +83,13 @@ Result<Stance> HubClient::stance(std::uint64_t step, Deadline deadline) {
   const MutexLock lock(mutex_);
   const auto is_known = [&]() REQUIRES(mutex_) {
     return failure_ || snapshot_ || contributed_.contains(step) || means_.contains(step) ||
-           enrolled_from_;
+           enrolled_from_ || (last_step_ && step > *last_step_);
   };
   if (!changed_.wait_until(mutex_, deadline, is_known))
     return too_late("step " + std::to_string(step) + ": the hub is away");
   if (failure_) return *failure_;
   if (snapshot_) return Stance::kRestart;
+  if (last_step_ && step > *last_step_) return Stance::kFinish;
   if (contributed_.contains(step)) return Stance::kTakePart;
   if (means_.contains(step)) return Stance::kSitOut;
   return step >= *enrolled_from_ ? Stance::kTakePart : Stance::kSitOut;
@@ -167,6 +168,14 @@ void HubClient::on_restart(State state) {
     snapshot_ = std::move(state);
     enrolled_from_.reset();
     contributed_.clear();
+  }
+  changed_.notify_all();
+}
+
+void HubClient::on_finish(std::uint64_t last_step) {
+  {
+    const MutexLock lock(mutex_);
+    last_step_ = last_step;
   }
   changed_.notify_all();
 }

@@ -20,6 +20,7 @@ enum class Stance : std::uint8_t {
   kTakePart,  // compute a gradient and submit it
   kSitOut,    // the round has closed, or closes, without this replica: only its mean counts
   kRestart,   // take_snapshot() comes first: the state of this replica has been replaced
+  kFinish,    // there is no such step: the run is over
 };
 
 class HubClient final : public Exchange, private ClientNews {
@@ -72,6 +73,7 @@ class HubClient final : public Exchange, private ClientNews {
   void on_enrolled(std::uint64_t from_step, const Plan& plan) override;
   void on_mean(Mean mean, bool is_in) override;
   void on_restart(State state) override;
+  void on_finish(std::uint64_t last_step) override;
   void on_failed(const Error& why) override;
 
   const Clock& clock_;
@@ -82,6 +84,7 @@ class HubClient final : public Exchange, private ClientNews {
   std::optional<Plan> first_plan_ GUARDED_BY(mutex_);
   std::optional<std::uint64_t> enrolled_from_ GUARDED_BY(mutex_);
   std::set<std::uint64_t> contributed_ GUARDED_BY(mutex_);
+  std::optional<std::uint64_t> last_step_ GUARDED_BY(mutex_);
   std::map<std::uint64_t, Mean> means_ GUARDED_BY(mutex_);
   std::optional<State> snapshot_ GUARDED_BY(mutex_);
   std::optional<Error> failure_ GUARDED_BY(mutex_);

@@ -62,6 +62,8 @@ void Hub::run(const std::stop_token& stop) {
     if (!command) continue;
     if (auto* event = std::get_if<StreamEvent>(&*command)) {
       core_.on_event(std::move(*event), clock_.now());
+    } else if (std::holds_alternative<Finish>(*command)) {
+      core_.finish();
     } else {
       core_.end(std::get<End>(*command).why, true);
     }
@@ -72,6 +74,8 @@ HubStatus Hub::status() const {
   const MutexLock lock(mutex_);
   return status_;
 }
+
+void Hub::finish() { (void)inbox_->commands.try_push(Finish{}); }
 
 void Hub::end(const std::string& why) { (void)inbox_->commands.try_push(End{why}); }
 

@@ -31,14 +31,17 @@ class Hub final : public Acceptor {
 
   // As of a moment ago.
   [[nodiscard]] HubStatus status() const;
+  // The step that everyone is in becomes the last one.
+  void finish();
   // Tells the replicas why, and that they need not come back.
   void end(const std::string& why);
 
  private:
+  struct Finish {};
   struct End {
     std::string why;
   };
-  using Command = std::variant<StreamEvent, End>;
+  using Command = std::variant<StreamEvent, Finish, End>;
   class Inbox;
 
   Hub(HubSetup setup, const Clock& clock, const Log& log, Options options);

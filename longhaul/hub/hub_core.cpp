@@ -36,6 +36,7 @@ Status HubCore::resume() {
   training_ = std::move(training).value();
   if (!training_) return Done{};
   elements_ = training_->model().shared().size();
+  if (setup_.steps > 0) last_step_ = setup_.steps - 1;
   log_.info("goes on at round " + std::to_string(training_->book().next_step()));
   return Done{};
 }
@@ -65,6 +66,25 @@ void HubCore::on_tick(TimePoint now) {
   for (Session* session : silent) drop(*session, "silent for too long");
   close_rounds(now);
   dropped_.clear();
+}
+
+// Nobody can have finished the step that the model stands at: its means are not all there. Frames
+// of a control stream keep their order, so everyone hears of it before those means.
+void HubCore::finish() {
+  if (!training_) return end("the run was ended before it started", true);
+  const std::uint64_t step = training_->model().step();
+  if (last_step_ && *last_step_ <= step) return;
+  last_step_ = step;
+  for (const auto& [id, session] : sessions_) {
+    Frame frame;
+    frame.mutable_finish()->set_last_step(step);
+    (void)session->send(std::move(frame));
+  }
+}
+
+bool HubCore::is_finished() const {
+  return training_ && last_step_ && training_->book().next_step() > *last_step_ &&
+         sessions_.empty();
 }
 
 void HubCore::end(const std::string& why, bool is_over) {
@@ -301,6 +321,7 @@ void HubCore::send_mean(Session& session, const JournalRound& round) {
 
 HubStatus HubCore::status() const {
   HubStatus status{.is_started = training_ != nullptr,
+                   .is_finished = is_finished(),
                    .reason = reason_,
                    .refused = refused_,
                    .rejected = rejected_,

@@ -24,6 +24,8 @@ using Admission = std::function<Status(const std::string& name, const std::strin
 
 struct HubSetup {
   TrainingSetup training;
+  v1::Task task;               // what replicas are told before they join
+  std::uint64_t steps = 0;     // of the run; 0: until finish()
   std::size_t start_with = 1;  // replicas that must be there before the first step
   Seconds silence{5.0};        // a replica that is not heard of for so long is gone
   Admission admit;             // nothing: everyone
@@ -44,6 +46,7 @@ struct ReplicaStatus {
 
 struct HubStatus {
   bool is_started = false;
+  bool is_finished = false;  // every replica has merged all there is, and left
   std::uint64_t next_round = 0;
   Plan plan;
   std::string reason;
@@ -70,6 +73,10 @@ class HubCore {
   void on_event(StreamEvent event, TimePoint now);
   // At least a few times a second.
   void on_tick(TimePoint now);
+  // The step that everyone is in becomes the last one.
+  void finish();
+  // Every replica has merged all there is, and left.
+  [[nodiscard]] bool is_finished() const;
   // Tells every replica why, and closes. `is_over`: they need not come back.
   void end(const std::string& why, bool is_over);
 
@@ -95,6 +102,7 @@ class HubCore {
   void on_first_frame(StreamId id, const Frame& frame, TimePoint now);
   void on_join(StreamId id, const v1::Join& join, TimePoint now);
   void on_lane(StreamId id, const v1::OpenLane& lane, TimePoint now);
+  void on_ask(StreamId id, const v1::Ask& ask);
   void refuse(StreamId id, const std::string& who, const Error& why);
   [[nodiscard]] Status check_model(const v1::Join& join) const;
   [[nodiscard]] Result<std::size_t> slot_for(const v1::Join& join) const;
@@ -139,8 +147,9 @@ class HubCore {
   std::uint64_t elements_ = 0;                     // of the model; 0: nobody has told yet
   std::uint64_t layers_digest_ = 0;
   std::uint64_t initial_digest_ = 0;
-  std::vector<float> initial_;          // the model before the first step, once it has come
-  std::unique_ptr<Training> training_;  // from the start on
+  std::vector<float> initial_;              // the model before the first step, once it has come
+  std::unique_ptr<Training> training_;      // from the start on
+  std::optional<std::uint64_t> last_step_;  // of the run, once it is known
   std::string reason_;
   std::uint64_t refused_ = 0;
   std::uint64_t rejected_ = 0;

@@ -19,6 +19,11 @@ constexpr std::uint32_t kMostLanes = 64;
 
 Error refused(const std::string& why) { return Error{ErrorCode::kMismatch, why}; }
 
+Error other_version(std::uint32_t theirs) {
+  return refused("this hub speaks protocol " + std::to_string(kProtocolVersion) +
+                 ", the replica protocol " + std::to_string(theirs));
+}
+
 std::uint64_t new_session_id() {
   std::random_device source;
   return (std::uint64_t{source()} << 32U) | source();
@@ -38,6 +43,8 @@ void HubCore::on_first_frame(StreamId id, const Frame& frame, TimePoint now) {
     on_join(id, frame.join(), now);
   } else if (frame.has_open_lane()) {
     on_lane(id, frame.open_lane(), now);
+  } else if (frame.has_ask()) {
+    on_ask(id, frame.ask());
   } else {
     ++refused_;
     newcomers_.erase(id);  // closes it: someone who does not speak the protocol
@@ -54,12 +61,24 @@ void HubCore::refuse(StreamId id, const std::string& who, const Error& why) {
   newcomers_.at(id).stream->write(std::move(frame));
 }
 
+void HubCore::on_ask(StreamId id, const v1::Ask& ask) {
+  StreamPtr& stream = newcomers_.at(id).stream;
+  if (ask.protocol() != kProtocolVersion)
+    return refuse(id, ask.name(), other_version(ask.protocol()));
+  if (setup_.admit) {
+    const Status admitted = setup_.admit(ask.name(), ask.token(), stream->peer_name());
+    if (!admitted.ok()) return refuse(id, ask.name(), admitted.error());
+  }
+  Frame frame;
+  *frame.mutable_task() = setup_.task;
+  stream->write(std::move(frame));
+}
+
 Status HubCore::check_model(const v1::Join& join) const {
-  if (join.protocol() != kProtocolVersion || join.wire() != kWireVersion)
-    return refused("this hub speaks protocol " + std::to_string(kProtocolVersion) +
-                   " with payloads of version " + std::to_string(kWireVersion) +
-                   ", the replica protocol " + std::to_string(join.protocol()) + " with " +
-                   std::to_string(join.wire()));
+  if (join.protocol() != kProtocolVersion) return other_version(join.protocol());
+  if (join.wire() != kWireVersion)
+    return refused("this hub knows payloads of version " + std::to_string(kWireVersion) +
+                   ", the replica sends version " + std::to_string(join.wire()));
   if (join.lanes() < 1 || join.lanes() > kMostLanes)
     return refused("a number of lanes out of range");
   if (join.elements() < 1 || join.elements() > kMostElements)
@@ -223,6 +242,7 @@ void HubCore::start_if_ready(TimePoint now) {
       Training::start(setup_.training, std::exchange(initial_, {}), links, workers_);
   if (!training.ok()) return fail(training.error());
   training_ = std::move(training).value();
+  if (setup_.steps > 0) last_step_ = setup_.steps - 1;
   reason_ = training_->first_decision().reason;
   log_.info("starts with " + std::to_string(links.size()) + " replicas: " + reason_);
   if (watcher_) watcher_({.outcome = {.decision = training_->first_decision()}, .time = now});
@@ -258,6 +278,11 @@ void HubCore::enroll_if_caught_up(Session& session) {
   replica.status.is_enrolled = true;
   book.join(session.identity().slot, replica.weight, from);
   Frame frame;
+  if (last_step_) {
+    Frame finish;
+    finish.mutable_finish()->set_last_step(*last_step_);
+    (void)session.send(std::move(finish));
+  }
   frame.mutable_enrolled()->set_from_step(from);
   *frame.mutable_enrolled()->mutable_plan() = to_message(training_->first_plan());
   (void)session.send(std::move(frame));

@@ -107,7 +107,8 @@ Result<std::optional<Journal::Left>> Journal::read(const std::filesystem::path& 
     if (!log.ok()) continue;  // a snapshot without a round after it
     ByteReader in(*log);
     while (std::optional<JournalRound> round = next_record(in)) {
-      // A log begins with what the one before it ends with: rounds that had closed and were not due.
+      // A log begins with what the one before it ends with: rounds that had closed and were not
+      // due.
       if (!left.rounds.empty() && round->step <= left.rounds.back().step) continue;
       if (!left.rounds.empty() && round->step > left.rounds.back().step + 1) left.rounds.clear();
       left.rounds.push_back(std::move(*round));

@@ -17,7 +17,8 @@ std::unique_ptr<Planner> planner_of(const TrainingSetup& setup, std::size_t elem
   return make_planner({.kind = setup.engine.recipe.planner,
                        .plan = setup.engine.recipe.plan,
                        .may_look_ahead = setup.may_look_ahead,
-                       .seed = setup.engine.seed},
+                       .seed = setup.engine.seed,
+                       .steps = setup.engine.lr.steps},
                       RoundSizes(setup.engine.recipe.codec, elements, setup.replicas));
 }
 

@@ -65,6 +65,8 @@ Json run_json(const RunResult& run) {
           {"merge", run.merge},
           {"codec", run.codec},
           {"non_finite_steps", run.non_finite_steps},
+          {"predicted_step_time_s", value_or_null(run.predicted_step_time)},
+          {"late_steps", run.late_steps},
           {"digest", run.digest}};
 }
 
@@ -92,6 +94,8 @@ RunResult run_from_json(const Json& json) {
   run.merge = json.at("merge");
   run.codec = json.at("codec");
   run.non_finite_steps = json.at("non_finite_steps");
+  run.predicted_step_time = maybe<Seconds>(json, "predicted_step_time_s");
+  run.late_steps = json.at("late_steps");
   run.digest = json.at("digest");
   return run;
 }

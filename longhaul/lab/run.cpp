@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "longhaul/codec/digest.h"
+#include "longhaul/lab/job.h"
 #include "longhaul/lab/links.h"
 #include "longhaul/lab/live_planner.h"
 #include "longhaul/lab/target.h"
@@ -68,25 +69,16 @@ class Run {
   }
 
   Status add_replica(std::size_t i) {
-    const TrainSettings& train = scenario_.train;
-    const Result<OptimizerKind> optimizer = parse_optimizer(train.optimizer);
-    if (!optimizer.ok()) return optimizer.error();
-    const EngineSetup setup{
-        .recipe = recipe_,
-        .optimizer = {.kind = *optimizer,
-                      .momentum = static_cast<float>(train.momentum),
-                      .weight_decay = static_cast<float>(train.weight_decay)},
-        .lr = {.peak = lr_,
-               .shape = train.schedule == "cosine" ? LrShape::kCosine : LrShape::kConstant,
-               .warmup_steps = train.warmup_steps,
-               .steps = train.steps},
-        .clip = train.clip,
-        .seed = request_.seed,
-        .layers = workload_.layers()};
+    const Result<EngineSetup> setup = engine_setup({.scenario = scenario_,
+                                                    .recipe = {.recipe = recipe_, .lr = lr_},
+                                                    .recipe_text = request_.recipe.text,
+                                                    .seed = request_.seed},
+                                                   workload_.layers());
+    if (!setup.ok()) return setup.error();
     Replica replica{.learner = workload_.make_learner(i),
                     .workers = std::make_unique<Workers>(1),
                     .step_time = scenario_.replicas[i].step_time};
-    replica.engine = std::make_unique<Engine>(setup, replica.learner->parameters(),
+    replica.engine = std::make_unique<Engine>(*setup, replica.learner->parameters(),
                                               network_->exchange(i), *replica.workers);
     replicas_.push_back(std::move(replica));
     return Done{};

@@ -99,8 +99,11 @@ std::string summary_table(const Scenario& scenario, const std::vector<RunResult>
     is_search = is_search || !summary.settings.empty();
     seeds = std::max(seeds, summary.runs.size());
   }
+  // Only a rehearsal predicts: its clock is the machine's.
+  const bool is_real = !runs.empty() && runs.front().predicted_step_time.has_value();
   std::string text = scenario.name + ": target " + scenario.target.metric + ' ' +
-                     formatted("%.4g", scenario.target.value) + ", times are virtual";
+                     formatted("%.4g", scenario.target.value) + ", times are " +
+                     (is_real ? "real" : "virtual");
   if (seeds > 1) text += ", medians over " + std::to_string(seeds) + " seeds (least to most)";
   text += "\n\n" + aligned(rows);
   if (is_search) text += "\n* the best of this recipe's settings\n";

@@ -127,7 +127,8 @@ State Engine::save(Extent extent) const {
 
 // All that a state says, checked, before anything of the engine changes.
 struct Engine::Loaded {
-  Position position;
+  std::uint64_t step = 0;
+  std::deque<RoundId> in_flight;
   Plan plan;
   std::optional<Plan> next_plan;
   std::vector<float> shared;
@@ -140,11 +141,11 @@ struct Engine::Loaded {
 };
 
 Result<Engine::Loaded> Engine::read_shared(const State& state) const {
-  Result<Position> position = read_position(state);
-  if (!position.ok()) return std::move(position).error();
+  const Result<Position> position = read_position(state);
+  if (!position.ok()) return position.error();
   const Result<Plan> plan = read_plan("plan", state, setup_);
   if (!plan.ok()) return plan.error();
-  Loaded loaded{.position = std::move(position).value(), .plan = *plan};
+  Loaded loaded{.step = position->step, .in_flight = position->in_flight, .plan = *plan};
   if (state.values.contains("next_plan.merge")) {
     const Result<Plan> next = read_plan("next_plan", state, setup_);
     if (!next.ok()) return next.error();
@@ -178,7 +179,7 @@ Result<Engine::Loaded> Engine::read(Extent extent, const State& state) const {
   Result<Loaded> loaded = read_shared(state);
   if (!loaded.ok()) return loaded;
   loaded->rule = make_merge_rule(loaded->plan.merge, setup_.optimizer, loaded->shared);
-  const std::deque<RoundId>& rounds = loaded->position.in_flight;
+  const std::deque<RoundId>& rounds = loaded->in_flight;
   Status rule = loaded->rule->load(extent, state, std::vector(rounds.begin(), rounds.end()));
   if (!rule.ok()) return std::move(rule).error();
   Status own = extent == Extent::kReplica ? read_own(state, *loaded) : Done{};
@@ -194,8 +195,8 @@ Status Engine::load(Extent extent, const State& state) {
   std::ranges::copy(loaded->codec, codec_->state().begin());
   plan_ = loaded->plan;
   next_plan_ = loaded->next_plan;
-  in_flight_ = std::move(loaded->position.in_flight);
-  step_ = loaded->position.step;
+  in_flight_ = std::move(loaded->in_flight);
+  step_ = loaded->step;
   non_finite_steps_ = loaded->non_finite_steps;
   non_finite_in_a_row_ = loaded->non_finite_in_a_row;
   std::ranges::copy(loaded->shared, parameters_.begin());

@@ -54,6 +54,7 @@ Result<StepFacts> Replica::step(Deadline deadline) {
       if (!replaced.ok()) return replaced.error();
       return step(deadline);
     }
+    if (*stance == Stance::kFinish) return StepFacts{.stance = *stance, .loss = facts_.loss};
     facts_ = {.step = engine_->steps_done(), .stance = *stance, .loss = facts_.loss};
     if (*stance == Stance::kTakePart) {
       compute(facts_);

@@ -36,7 +36,8 @@ class Replica {
 
   // Waits until the hub starts: takes over its plan, or its state.
   Status start(Deadline deadline);
-  // One step. kDeadline: not in time, and nothing is lost: call it again. Other errors are final.
+  // One step; with the stance kFinish, none: the run is over. kDeadline: not in time, and nothing is
+  // lost: call it again. Other errors are final.
   Result<StepFacts> step(Deadline deadline);
   // After the last step: merges what is still on its way.
   Status finish(Deadline deadline);

@@ -169,6 +169,14 @@ class Cluster {
   std::optional<Plan> next_plan_;
 };
 
+inline EngineSetup setup_of(Merge merge, const char* codec, Plan plan) {
+  EngineSetup setup;
+  setup.recipe = {.name = "test", .codec = parse_codec(codec).value(), .plan = plan};
+  setup.recipe.plan.merge = merge;
+  setup.lr.peak = 0.02;
+  return setup;
+}
+
 inline std::string test_name_of(Merge merge) {
   std::string name(name_of(merge));
   std::ranges::replace(name, '-', '_');

@@ -1,0 +1,53 @@
+// A process of our own: its output read line by line, and its end certain, whatever happens to us.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "longhaul/base/result.h"
+
+namespace longhaul::apps {
+
+class Child {
+ public:
+  struct Setup {
+    std::string program;
+    std::vector<std::string> arguments;
+    std::string errors;   // file for its standard error
+    int niceness = 0;     // above 0: runs when others do not
+    bool is_fed = false;  // write_line() reaches its standard input
+  };
+  // It dies with this process, also when that is killed.
+  static Result<Child> start(const Setup& setup);
+  // Killed and waited for, if it has not ended.
+  ~Child();
+  Child(Child&& other) noexcept;
+  Child& operator=(Child&&) = delete;
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // For poll(); -1 once all has been read.
+  [[nodiscard]] int output() const { return output_; }
+  // The lines that have come; never blocks.
+  std::vector<std::string> read_lines();
+  void write_line(const std::string& line);
+  void close_input();
+
+  void signal(int number) const;
+  // Its exit code once it has ended; 128 + n if signal n ended it. Never blocks.
+  std::optional<int> exit_code();
+
+ private:
+  Child() = default;
+
+  pid_t id_ = -1;
+  int output_ = -1;
+  int input_ = -1;
+  std::string partial_;
+  std::optional<int> exit_code_;
+};
+
+}  // namespace longhaul::apps

@@ -1,0 +1,243 @@
+// longhaul hub: serves a run to the replicas that dial in.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "apps/longhaul/command.h"
+#include "apps/longhaul/interrupt.h"
+#include "apps/longhaul/job_options.h"
+#include "apps/longhaul/json_lines.h"
+#include "longhaul/access/authority.h"
+#include "longhaul/access/members.h"
+#include "longhaul/access/names.h"
+#include "longhaul/grpc/grpc_transport.h"
+#include "longhaul/hub/hub.h"
+#include "longhaul/sync/pacer.h"
+
+namespace longhaul::apps {
+namespace {
+
+constexpr Seconds kLook{0.1};       // between looks at the hub's status
+constexpr Seconds kPatience{30.0};  // for replicas to finish after Ctrl-C
+
+struct HubArguments {
+  TaskRequest task;
+  std::string listen = "127.0.0.1:7070";
+  std::string directory;
+  std::string keys;
+  bool is_insecure = false;
+  std::size_t start_with = 0;  // 0: all replicas of the scenario
+  bool json = false;
+};
+
+int complain(const Error& error, int exit_code) {
+  std::cerr << "longhaul hub: " << error.message << '\n';
+  return exit_code;
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+// An address to listen on may leave the port to the system.
+Result<access::Address> listening_address(const std::string& text) {
+  const bool is_open = text.ends_with(":0");
+  return access::parse_address(is_open ? text.substr(0, text.size() - 1) + "1" : text);
+}
+
+nlohmann::ordered_json plan_json(const Decision& decision) {
+  return {{"keep_ratio", decision.plan.keep_ratio},
+          {"delay_steps", decision.plan.delay_steps},
+          {"merge", name_of(decision.plan.merge)},
+          {"predicted_step_time_s", decision.step_time.count()},
+          {"reason", decision.reason}};
+}
+
+// Tells of rounds: on standard output for programs, new plans in the log for people.
+class Watcher {
+ public:
+  Watcher(bool is_json, const Clock& clock, Log log)
+      : is_json_(is_json), clock_(clock), log_(std::move(log)) {}
+
+  void operator()(const RoundNews& news) {
+    if (!start_) start_ = news.time;
+    const double time_s = Seconds(news.time - *start_).count();
+    const RoundOutcome& outcome = news.outcome;
+    if (outcome.decision) {
+      if (is_json_) {
+        nlohmann::ordered_json plan = plan_json(*outcome.decision);
+        plan["step"] = outcome.step;
+        plan["time_s"] = time_s;
+        print_event("plan", plan);
+      } else {
+        log_.info("plan: " + outcome.decision->reason);
+      }
+    }
+    if (is_json_ && !outcome.contributors.empty())
+      print_event("round", {{"step", outcome.step},
+                            {"time_s", time_s},
+                            {"members", outcome.members},
+                            {"contributors", outcome.contributors.size()}});
+  }
+
+ private:
+  bool is_json_;
+  const Clock& clock_;
+  Log log_;
+  std::optional<TimePoint> start_;
+};
+
+nlohmann::ordered_json status_json(const HubStatus& status) {
+  nlohmann::ordered_json replicas = nlohmann::ordered_json::array();
+  for (const auto& [name, replica] : status.replicas) {
+    const auto rate = [](const RateEstimator& estimator) -> nlohmann::ordered_json {
+      if (!estimator.typical()) return nullptr;
+      return estimator.typical()->bytes_per_second * 8;
+    };
+    replicas.push_back({{"name", name},
+                        {"slot", replica.slot},
+                        {"connected", replica.is_connected},
+                        {"enrolled", replica.is_enrolled},
+                        {"step", replica.step},
+                        {"loss", replica.loss},
+                        {"waiting_share", replica.waiting_share},
+                        {"up_bits_per_s", rate(replica.measured.up)},
+                        {"down_bits_per_s", rate(replica.measured.down)},
+                        {"latency_s", replica.measured.latency.count()},
+                        {"bytes_up", replica.bytes_up},
+                        {"bytes_down", replica.bytes_down},
+                        {"returned", replica.returned}});
+  }
+  return {{"next_round", status.next_round},
+          {"keep_ratio", status.plan.keep_ratio},
+          {"delay_steps", status.plan.delay_steps},
+          {"merge", name_of(status.plan.merge)},
+          {"refused", status.refused},
+          {"rejected", status.rejected},
+          {"mismatches", status.mismatches},
+          {"replicas", replicas}};
+}
+
+Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) {
+  const Result<lab::Job> job = job_of(task);
+  if (!job.ok()) return job.error();
+  const Result<EngineSetup> engine = lab::engine_setup(*job, {});
+  if (!engine.ok()) return engine.error();
+  const std::size_t replicas = job->scenario.replicas.size();
+  return HubSetup{.training = {.engine = *engine,
+                               .may_look_ahead = job->scenario.train.optimizer != "adamw",
+                               .replicas = replicas,
+                               .directory = arguments.directory},
+                  .task = task,
+                  .steps = job->scenario.train.steps,
+                  .start_with = arguments.start_with > 0 ? arguments.start_with : replicas};
+}
+
+// Only who was invited, under the name that the certificate says.
+Admission admission_by(const std::string& directory) {
+  const auto members = std::make_shared<access::Members>(directory);  // shared by copies
+  return [members](const std::string& name, const std::string& token,
+                   const std::string& certified) -> Status {
+    if (name != certified)
+      return Error{ErrorCode::kMismatch, "the certificate is made out to another name"};
+    const Result<access::Admission> admission = members->check(name, token);
+    if (!admission.ok()) return admission.error();
+    if (*admission == access::Admission::kOk) return Done{};
+    return Error{ErrorCode::kMismatch, std::string(access::name_of(*admission))};
+  };
+}
+
+// Until every replica has finished, or someone interrupts twice.
+int serve(Hub& hub, bool is_json, const Clock& clock) {
+  Pacer pacer;
+  std::optional<TimePoint> asked;
+  for (;;) {
+    pacer.wait_until(time_after(clock.now(), kLook));
+    const HubStatus status = hub.status();
+    if (is_json) print_event("status", status_json(status));
+    if (status.is_finished) break;
+    if (is_interrupted() && !asked) {
+      asked = clock.now();
+      hub.finish();
+    }
+    if (asked && clock.now() - *asked > kPatience) break;
+    if (asked && !status.is_started) break;
+  }
+  return asked ? kExitInterrupted : kExitDone;
+}
+
+int run_hub(const HubArguments& arguments) {
+  const Result<v1::Task> task = task_of(arguments.task);
+  if (!task.ok()) return complain(task.error(), kExitWrongUse);
+  const Result<access::Address> address = listening_address(arguments.listen);
+  if (!address.ok()) return complain(Error(address.error()).within("--listen"), kExitWrongUse);
+  if (arguments.keys.empty() && !arguments.is_insecure && !is_loopback(address->host))
+    return complain({ErrorCode::kInvalidArgument,
+                     "--listen " + arguments.listen +
+                         ": open to the network only with --keys DIR (longhaul keys init makes "
+                         "them), or with --insecure"},
+                    kExitWrongUse);
+  Result<HubSetup> setup = hub_setup(arguments, *task);
+  if (!setup.ok()) return complain(setup.error(), kExitWrongUse);
+  GrpcServer::Setup server_setup{.address = arguments.listen};
+  if (!arguments.keys.empty()) {
+    const Result<access::HubKeys> keys = access::load_hub_keys(arguments.keys, access::wall_now());
+    if (!keys.ok()) return complain(keys.error(), kExitFailed);
+    server_setup.tls = TlsKeys{
+        .authority = keys->ca_pem, .certificate = keys->certificate_pem, .key = keys->key_pem};
+    setup->admit = admission_by(arguments.keys);
+  }
+  notice_interrupts();
+  const SystemClock clock;
+  const Log log = Log().named("hub");
+  Result<std::unique_ptr<Hub>> hub =
+      Hub::start(std::move(setup).value(), clock, log,
+                 {.threads = std::max(1U, std::thread::hardware_concurrency()),
+                  .watcher = Watcher(arguments.json, clock, log)});
+  if (!hub.ok()) return complain(hub.error(), kExitFailed);
+  const Result<std::unique_ptr<GrpcServer>> server = GrpcServer::start(server_setup, **hub);
+  if (!server.ok()) return complain(server.error(), kExitFailed);
+  const std::string at = address->host + ':' + std::to_string((*server)->port());
+  if (arguments.json) {
+    print_event("listening", {{"address", at}, {"port", (*server)->port()}});
+  } else {
+    log.info("listening on " + at);
+  }
+  return serve(**hub, arguments.json, clock);
+}
+
+}  // namespace
+
+void add_hub(CLI::App& program, Run& run) {
+  const auto arguments = std::make_shared<HubArguments>();  // shared with the callback
+  CLI::App* hub = program.add_subcommand("hub", "Serve a run to the replicas that dial in");
+  hub->add_option("scenario", arguments->task.scenario,
+                  "Name of a built-in scenario, or a file that ends in .toml")
+      ->required();
+  hub->add_option("--listen", arguments->listen, "HOST:PORT; port 0: the system chooses")
+      ->capture_default_str();
+  hub->add_option("--dir", arguments->directory,
+                  "Directory of the journal: a hub that was killed goes on from it");
+  hub->add_option("--keys", arguments->keys, "Directory that `longhaul keys init` has made");
+  hub->add_flag("--insecure", arguments->is_insecure,
+                "Let anyone in who reaches the port, without TLS");
+  hub->add_option("--recipe", arguments->task.recipe, "One recipe (default: auto)");
+  hub->add_option("--seed", arguments->task.seed, "Seed of the run")->capture_default_str();
+  hub->add_option("--set", arguments->task.settings,
+                  "table.key=value, as if it stood in the scenario; repeatable")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+  hub->add_option("--start-with", arguments->start_with,
+                  "Replicas that must be there before the first step (default: all)");
+  hub->add_flag("--json", arguments->json, "Events, one JSON object per line");
+  hub->footer(
+      "Replicas join with `longhaul train`. Ctrl-C lets everyone finish the step they are in; a\n"
+      "second one ends at once.\n\nExamples:\n"
+      "  longhaul hub fashion-wan\n"
+      "  longhaul hub fashion-wan --listen 0.0.0.0:7070 --keys keys --dir run1");
+  hub->callback([=, &run] { run = [=] { return run_hub(*arguments); }; });
+}
+
+}  // namespace longhaul::apps

@@ -1,0 +1,10 @@
+// longhaul train, the part that trains; and the evaluator of a rehearsal.
+#pragma once
+
+#include "apps/longhaul/train_options.h"
+
+namespace longhaul::apps {
+
+int run_train(const TrainArguments& arguments);
+
+}  // namespace longhaul::apps

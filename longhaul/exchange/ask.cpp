@@ -1,0 +1,44 @@
+#include "longhaul/exchange/ask.h"
+
+#include <memory>
+#include <utility>
+
+#include "longhaul/exchange/protocol.h"
+#include "longhaul/transport/stream_mailbox.h"
+
+namespace longhaul {
+namespace {
+
+constexpr std::size_t kMostEvents = 16;
+
+class AskInbox final : public StreamInbox {
+ public:
+  void put(StreamEvent event) override { (void)events.try_push(std::move(event)); }
+  Mailbox<StreamEvent> events{kMostEvents};
+};
+
+}  // namespace
+
+Result<v1::Task> ask_for_task(Connector& connector, const std::string& name,
+                              const std::string& token, Deadline deadline) {
+  const auto inbox = std::make_shared<AskInbox>();
+  const StreamPtr stream = connector.open(std::make_shared<StreamPost>(1, inbox));
+  Frame question;
+  question.mutable_ask()->set_protocol(kProtocolVersion);
+  question.mutable_ask()->set_name(name);
+  question.mutable_ask()->set_token(token);
+  stream->write(std::move(question));
+  stream->read();
+  while (std::optional<StreamEvent> event = inbox->events.pop_until(deadline)) {
+    if (auto* closed = std::get_if<StreamClosed>(&event->what)) return closed->why;
+    auto* arrived = std::get_if<FrameArrived>(&event->what);
+    if (arrived == nullptr) continue;
+    if (arrived->frame.has_task()) return std::move(*arrived->frame.mutable_task());
+    if (arrived->frame.has_refused())
+      return Error{ErrorCode::kMismatch, "the hub refused: " + arrived->frame.refused().why()};
+    return Error{ErrorCode::kCorruptPayload, "the hub gave no answer that makes sense"};
+  }
+  return Error{ErrorCode::kDeadline, "the hub did not answer"};
+}
+
+}  // namespace longhaul

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Hub and replicas as real processes: `hub`, `train` and `rehearse` as users meet them.
+
+usage: hub_test.py DIRECTORY_OF_LONGHAUL [CLASS_OF_TESTS…]
+"""
+import json
+import os
+import pathlib
+import select
+import signal
+import subprocess
+import unittest
+
+from command import DEADLINE_S, LONGHAUL, CommandTest
+
+
+def children_of(pid):
+    """Ids of the living processes whose parent is `pid`."""
+    found = []
+    for status in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it ended meanwhile
+        if int(fields[1]) == pid and fields[0] != "Z":
+            found.append(int(status.parent.name))
+    return found
+
+
+class HubCommand(CommandTest):
+    def start(self, *arguments):
+        process = subprocess.Popen([LONGHAUL, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True, cwd=self.directory)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.kill)
+        return process
+
+    def hub(self, *arguments):
+        """A hub that listens, and its port."""
+        hub = self.start("hub", "smoke", "--listen", "127.0.0.1:0", "--json", *arguments)
+        event = json.loads(hub.stdout.readline())
+        self.assertEqual(event["event"], "listening")
+        return hub, event["port"]
+
+    def finished(self, process):
+        out, err = process.communicate(timeout=DEADLINE_S)
+        self.assertEqual(process.returncode, 0, err)
+        return next(json.loads(line) for line in out.splitlines() if '"finished"' in line)
+
+
+class Training(HubCommand):
+    def test_replicas_end_with_the_digest_of_the_lab(self):
+        lab = self.longhaul("lab", "smoke", "--recipe", "static", "--json")
+        self.assertEqual(lab.returncode, 0, lab.stderr)
+        hub, port = self.hub("--recipe", "static")
+        replicas = [self.start("train", "--hub", f"127.0.0.1:{port}", "--name", f"r{slot}", "--slot", slot, "--json")
+                    for slot in range(3)]
+        digests = {self.finished(replica)["digest"] for replica in replicas}
+        self.assertEqual(digests, {json.loads(lab.stdout)["runs"][0]["digest"]})
+        hub.communicate(timeout=DEADLINE_S)
+        self.assertEqual(hub.returncode, 0)
+
+    def test_a_killed_replica_does_not_stop_the_others(self):
+        hub, port = self.hub("--set", "train.steps=100")
+        replicas = [self.start("train", "--hub", f"127.0.0.1:{port}", "--name", f"r{slot}", "--slot", slot, "--json")
+                    for slot in range(3)]
+        while '"step":10,' not in replicas[2].stdout.readline():
+            pass
+        replicas[2].kill()
+        results = [self.finished(replica) for replica in replicas[:2]]
+        self.assertEqual({result["steps"] for result in results}, {100})
+        self.assertEqual(len({result["digest"] for result in results}), 1)
+        hub.communicate(timeout=DEADLINE_S)
+
+    def test_mutual_tls_with_invites(self):
+        self.assertEqual(self.longhaul("keys", "init", "keys").returncode, 0)
+        hub, port = self.hub("--keys", "keys", "--set", "train.steps=5", "--recipe", "d-sgd")
+        invites = []
+        for name in ("a", "b", "c"):
+            done = self.longhaul("keys", "invite", "keys", name, f"127.0.0.1:{port}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            invites.append(self.directory / f"{name}.invite")
+        self.assert_refused(self.longhaul("train", "--hub", f"127.0.0.1:{port}", "--name", "a"), "hub at", code=1)
+        replicas = [self.start("train", "--invite", invite, "--json") for invite in invites]
+        self.assertEqual(len({self.finished(replica)["digest"] for replica in replicas}), 1)
+        hub.communicate(timeout=DEADLINE_S)
+
+
+class Rehearsing(HubCommand):
+    def test_rehearsal_confirms_the_prediction_and_leaves_nothing_behind(self):
+        rehearse = self.start("rehearse", "smoke", "--recipe", "d-sgd", "--set", "train.steps=6", "--json", "--out", "r")
+        out, err = rehearse.communicate(timeout=DEADLINE_S)
+        self.assertEqual(rehearse.returncode, 0, err)
+        run = json.loads(out)["runs"][0]
+        self.assertEqual(run["steps"], 6)
+        self.assertLess(abs(run["step_time_s"] / run["predicted_step_time_s"] - 1), 0.25)
+        self.assertIn("<html", (self.directory / "r/report.html").read_text())
+        self.assertEqual(children_of(rehearse.pid), [])
+
+    def test_its_children_die_with_it(self):
+        rehearse = self.start("rehearse", "smoke", "--recipe", "auto", "--set", "train.steps=100000", "--out", "r")
+        rehearse.stderr.readline()  # progress: all are there
+        children = children_of(rehearse.pid)
+        self.assertGreaterEqual(len(children), 5)
+        rehearse.kill()
+        rehearse.wait()
+        for child in children:
+            try:
+                descriptor = os.pidfd_open(child)
+            except ProcessLookupError:
+                continue
+            self.addCleanup(os.close, descriptor)
+            self.assertTrue(select.select([descriptor], [], [], DEADLINE_S)[0], f"process {child} lives on")
+
+    def test_ctrl_c_ends_it_in_order(self):
+        rehearse = self.start("rehearse", "smoke", "--recipe", "auto", "--set", "train.steps=100000", "--out", "r")
+        rehearse.stderr.readline()
+        rehearse.send_signal(signal.SIGINT)
+        out, err = rehearse.communicate(timeout=DEADLINE_S)
+        self.assertEqual(rehearse.returncode, 130, err)
+        self.assertIn("interrupted", out)
+
+
+class HubRefusals(HubCommand):
+    def test_wrong_use(self):
+        for arguments, *expected in (
+                (("hub", "no-such-scenario"), "no-such-scenario"),
+                (("hub", "smoke", "--listen", "0.0.0.0:7070"), "--keys", "--insecure"),
+                (("hub", "smoke", "--listen", "nonsense"), "--listen", "HOST:PORT"),
+                (("hub", "smoke", "--recipe", "d-gsd"), "d-gsd", "d-sgd"),
+                (("train",), "--invite", "--hub"),
+                (("train", "--hub", "127.0.0.1:7"), "--name"),
+                (("rehearse", "smoke", "--recipe", "d-gsd"), "d-gsd"),
+                (("rehearse", "smoke", "--set", "train.lr=fast"), "train.lr"),
+        ):
+            with self.subTest(arguments=arguments):
+                self.assert_refused(self.longhaul(*arguments), *expected)
+
+    def test_a_hub_that_is_not_there(self):
+        self.assert_refused(self.longhaul("train", "--hub", "127.0.0.1:9", "--name", "a"), "127.0.0.1:9", code=1)
+
+
+if __name__ == "__main__":
+    unittest.main()
