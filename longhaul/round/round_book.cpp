@@ -34,17 +34,20 @@ Taken RoundBook::take(std::size_t slot, std::uint64_t step, Submitted submitted)
 }
 
 std::optional<TimePoint> RoundBook::closes_at() const {
+  if (members_.empty()) return std::nullopt;  // everyone is away: wait for them
   const auto round = open_.find(next_);
-  if (round == open_.end()) return std::nullopt;
   std::size_t live = 0;
   std::vector<TimePoint> times;  // of the live members that have submitted
   for (const auto& [slot, member] : members_) {
     if (member.from_step > next_) continue;
     ++live;
+    if (round == open_.end()) continue;
     const auto submitted = round->second.find(slot);
     if (submitted != round->second.end()) times.push_back(submitted->second.at);
   }
-  if (live == 0) return std::nullopt;  // everyone is away: wait for them
+  // All who are here take part from a later round on: they would wait for this one for ever.
+  if (live == 0) return TimePoint{};
+  if (round == open_.end()) return std::nullopt;
   if (times.size() == live) {
     TimePoint latest{};
     for (const auto& [slot, submitted] : round->second) latest = std::max(latest, submitted.at);
@@ -58,22 +61,20 @@ std::optional<TimePoint> RoundBook::closes_at() const {
 }
 
 ClosingRound RoundBook::close() {
-  const auto round = open_.find(next_);
-  LONGHAUL_CHECK(round != open_.end());
   ClosingRound closing{.step = next_};
   // Members and those who submitted before they left, in replica order.
   std::map<std::size_t, Entry> entries;
   for (const auto& [slot, member] : members_) {
     if (member.from_step <= next_) entries[slot] = {.slot = slot, .weight = member.weight};
   }
-  for (auto& [slot, submitted] : round->second) {
+  for (auto& [slot, submitted] : open_[next_]) {
     entries[slot] = {.slot = slot,
                      .weight = submitted.weight,
                      .has_submitted = !submitted.is_rejected,
                      .payload = std::move(submitted.payload)};
   }
   for (auto& [slot, entry] : entries) closing.members.push_back(std::move(entry));
-  open_.erase(round);
+  open_.erase(next_);
   ++next_;
   return closing;
 }

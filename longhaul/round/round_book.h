@@ -2,7 +2,8 @@
 // go out; the hub feeds it.
 //
 // Rounds close in order. A round waits for every live member, or, with a smaller quorum, for that
-// share of them and then for a while longer.
+// share of them and then for a while longer. A round that none of those who are here takes part in
+// closes at once, with what others left behind.
 #pragma once
 
 #include <cstddef>

@@ -44,6 +44,23 @@ TEST(RoundBook, ClosesInOrderThoughALaterRoundIsCompleteFirst) {
   EXPECT_EQ(book.close().step, 1U);
 }
 
+// Else those who start anew from a snapshot, all of them, would wait for rounds that nobody can
+// fill.
+TEST(RoundBook, ARoundThatNobodyHereTakesPartInCloses) {
+  RoundBook book = book_of(2);
+  (void)book.submit(1, 0, bytes_of(7), at(1));
+  for (std::size_t slot = 0; slot < 2; ++slot) book.leave(slot);
+  EXPECT_FALSE(book.closes_at());
+  book.join(0, 1.0F, 2);
+  ASSERT_TRUE(book.closes_at());
+  EXPECT_EQ(book.close().members.size(), 1U);  // what was left behind
+  ASSERT_TRUE(book.closes_at());
+  EXPECT_TRUE(book.close().members.empty());
+  EXPECT_FALSE(book.closes_at());
+  (void)book.submit(0, 2, bytes_of(1), at(5));
+  EXPECT_EQ(book.closes_at(), at(5));
+}
+
 TEST(RoundBook, WhatAReplicaSentBeforeItLeftCountsOnceAndNobodyWaitsForTheRest) {
   RoundBook book = book_of(3);
   (void)book.submit(2, 0, bytes_of(9), at(1));
