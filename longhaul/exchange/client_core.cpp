@@ -230,7 +230,12 @@ void ClientCore::on_enrolled(const v1::Enrolled& enrolled) {
   news_.on_enrolled(enrolled.from_step(), *plan);
 }
 
+bool ClientCore::has_mean(std::uint64_t step) const {
+  return step < next_mean_ || means_beyond_.contains(step);
+}
+
 void ClientCore::submit(std::uint64_t step, SharedBytes payload) {
+  if (has_mean(step)) return;
   kept_[step] = payload;
   if (connection_ && connection_->is_enrolled) send_update(step, payload);
 }
@@ -289,8 +294,7 @@ void ClientCore::assemble(std::uint64_t step, TimePoint now) {
   const auto closed = c.closed.find(step);
   const auto bytes = c.arrived.find(step);
   if (closed == c.closed.end() || bytes == c.arrived.end()) return;
-  const bool is_old = step < next_mean_ || means_beyond_.contains(step);
-  if (!is_old) {
+  if (!has_mean(step)) {
     Result<std::vector<float>> values = values_of(closed->second, bytes->second);
     if (!values.ok()) return lose(values.error(), now);
     Mean mean{.round = {.step = step},
@@ -300,14 +304,11 @@ void ClientCore::assemble(std::uint64_t step, TimePoint now) {
       if (!plan.ok()) return lose(plan.error(), now);
       mean.next_plan = *plan;
     }
-    const bool is_in = !closed->second.is_returned();
-    if (const auto own = kept_.find(step); own != kept_.end()) {
-      if (!is_in) mean.returned = *own->second;
-      kept_.erase(own);
-    }
+    kept_.erase(step);
     means_beyond_.insert(step);
     while (means_beyond_.erase(next_mean_) > 0) ++next_mean_;
-    news_.on_mean(std::move(mean), is_in);
+    news_.on_mean(std::move(mean),
+                  closed->second.has_own() ? std::optional(closed->second.own()) : std::nullopt);
   }
   c.closed.erase(step);
   c.arrived.erase(step);
@@ -331,7 +332,8 @@ Result<std::vector<float>> ClientCore::values_of(const v1::Closed& closed,
     ByteView payload;
     if (one.slot() == slot_) {
       const auto own = kept_.find(closed.step());
-      if (own == kept_.end()) return broken("it counts on an update that is not there");
+      if (own == kept_.end() || digest_of(*own->second) != closed.own())
+        return broken("it counts on an update that is not there");
       payload = *own->second;
     } else {
       if (in.remaining() < one.bytes()) return broken("forwarded payloads end too soon");

@@ -42,8 +42,9 @@ class ClientNews {
   virtual void on_welcome(std::size_t slot, std::size_t replicas,
                           const std::set<std::uint64_t>& contributed) = 0;
   virtual void on_enrolled(std::uint64_t from_step, const Plan& plan) = 0;
-  virtual void on_mean(Mean mean, bool is_in) = 0;
-  virtual void on_restart(State state) = 0;  // what it has is replaced
+  // `own`: digest of the update of this replica that is in it, if one is. Nothing is returned yet.
+  virtual void on_mean(Mean mean, std::optional<std::uint64_t> own) = 0;
+  virtual void on_restart(State state) = 0;      // what it has is replaced
   virtual void on_finish(std::uint64_t last_step) = 0;
   virtual void on_failed(const Error& why) = 0;  // for good
 };
@@ -58,7 +59,7 @@ class ClientCore {
   // At least a few times a second. The first one connects.
   void on_tick(TimePoint now);
 
-  // Kept until its round has closed, and sent again where needed.
+  // Kept until its round has closed, and sent again where needed; not at all if it has closed.
   void submit(std::uint64_t step, SharedBytes payload);
   void report(v1::Report report);
   void leave();
@@ -102,6 +103,7 @@ class ClientCore {
   void on_snapshot(const Arrival& arrival, TimePoint now);
   void assemble(std::uint64_t step, TimePoint now);
   Result<std::vector<float>> values_of(const v1::Closed& closed, const ByteBuffer& bytes);
+  [[nodiscard]] bool has_mean(std::uint64_t step) const;
   void send_update(std::uint64_t step, const SharedBytes& payload);
 
   ClientSetup setup_;

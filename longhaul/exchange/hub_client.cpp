@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "longhaul/base/check.h"
+#include "longhaul/codec/digest.h"
 
 namespace longhaul {
 namespace {
@@ -102,9 +103,13 @@ State HubClient::take_snapshot() {
 }
 
 void HubClient::submit(Update update) {
-  const bool is_taken = inbox_->commands.try_push(
-      Submit{.step = update.round.step,
-             .payload = std::make_shared<const ByteBuffer>(std::move(update.payload))});
+  auto payload = std::make_shared<const ByteBuffer>(std::move(update.payload));
+  {
+    const MutexLock lock(mutex_);
+    own_[update.round.step] = payload;
+  }
+  const bool is_taken =
+      inbox_->commands.try_push(Submit{.step = update.round.step, .payload = std::move(payload)});
   LONGHAUL_CHECK(is_taken);
 }
 
@@ -117,7 +122,11 @@ Result<Mean> HubClient::collect(RoundId round, Deadline deadline) {
   if (snapshot_) return Error{ErrorCode::kMismatch, "the state of this replica was replaced"};
   const auto found = means_.find(round.step);
   if (found == means_.end()) return *failure_;
-  Mean mean = std::move(found->second);
+  Mean mean = std::move(found->second.mean);
+  if (const auto own = own_.find(round.step); own != own_.end()) {
+    if (found->second.own != digest_of(*own->second)) mean.returned = *own->second;
+    own_.erase(own);
+  }
   means_.erase(found);
   contributed_.erase(round.step);
   return mean;
@@ -153,11 +162,11 @@ void HubClient::on_enrolled(std::uint64_t from_step, const Plan& plan) {
   changed_.notify_all();
 }
 
-void HubClient::on_mean(Mean mean, bool /*is_in*/) {
+void HubClient::on_mean(Mean mean, std::optional<std::uint64_t> own) {
   {
     const MutexLock lock(mutex_);
     const std::uint64_t step = mean.round.step;
-    means_[step] = std::move(mean);
+    means_[step] = {.mean = std::move(mean), .own = own};
   }
   changed_.notify_all();
 }

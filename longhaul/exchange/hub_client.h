@@ -64,6 +64,11 @@ class HubClient final : public Exchange, private ClientNews {
   struct Leave {};
   using Command = std::variant<StreamEvent, Submit, v1::Report, Leave>;
   class Inbox;
+  // A mean, and the digest of the own update that is in it.
+  struct Came {
+    Mean mean;
+    std::optional<std::uint64_t> own;
+  };
 
   void run(const std::stop_token& stop);
   void handle(Command command);
@@ -71,7 +76,7 @@ class HubClient final : public Exchange, private ClientNews {
   void on_welcome(std::size_t slot, std::size_t replicas,
                   const std::set<std::uint64_t>& contributed) override;
   void on_enrolled(std::uint64_t from_step, const Plan& plan) override;
-  void on_mean(Mean mean, bool is_in) override;
+  void on_mean(Mean mean, std::optional<std::uint64_t> own) override;
   void on_restart(State state) override;
   void on_finish(std::uint64_t last_step) override;
   void on_failed(const Error& why) override;
@@ -85,7 +90,10 @@ class HubClient final : public Exchange, private ClientNews {
   std::optional<std::uint64_t> enrolled_from_ GUARDED_BY(mutex_);
   std::set<std::uint64_t> contributed_ GUARDED_BY(mutex_);
   std::optional<std::uint64_t> last_step_ GUARDED_BY(mutex_);
-  std::map<std::uint64_t, Mean> means_ GUARDED_BY(mutex_);
+  std::map<std::uint64_t, Came> means_ GUARDED_BY(mutex_);
+  // Own updates whose means have not been collected. Only with both is it known what is returned: a
+  // mean may come while the gradient of its step is still being computed.
+  std::map<std::uint64_t, SharedBytes> own_ GUARDED_BY(mutex_);
   std::optional<State> snapshot_ GUARDED_BY(mutex_);
   std::optional<Error> failure_ GUARDED_BY(mutex_);
   std::size_t reconnections_ GUARDED_BY(mutex_) = 0;

@@ -240,6 +240,7 @@ void HubCore::on_update(Session& session, Arrival arrival, TimePoint now) {
       return;
     }
   }
+  if (step >= session.progress.next_mean) session.progress.own[step] = digest_of(arrival.bytes);
   const Taken taken = training_->book().submit(slot, step, std::move(arrival.bytes), now);
   if (taken == Taken::kTooLate || taken == Taken::kNotMember) ++replica.status.returned;
 }
@@ -290,12 +291,16 @@ void HubCore::send_mean(Session& session, const JournalRound& round) {
   Frame frame;
   v1::Closed& closed = *frame.mutable_closed();
   closed.set_step(round.step);
-  const bool is_in = std::ranges::find(round.contributors, slot) != round.contributors.end();
-  closed.set_is_returned(!is_in);
+  const std::optional<std::uint64_t> own = round.digest_of_slot(slot);
+  if (own) closed.set_own(*own);
+  const auto at_hand = session.progress.own.find(round.step);
+  const bool can_add_own = own && at_hand != session.progress.own.end() && at_hand->second == *own;
+  session.progress.own.erase(session.progress.own.begin(),
+                             session.progress.own.upper_bound(round.step));
   if (round.next_plan) *closed.mutable_next_plan() = to_message(*round.next_plan);
   SharedBytes bytes = round.mean;
   closed.set_way(v1::WAY_UNION);
-  if (const SentPayloads* sent = is_in ? training_->sent(round.step) : nullptr) {
+  if (const SentPayloads* sent = can_add_own ? training_->sent(round.step) : nullptr) {
     auto others = std::make_shared<ByteBuffer>();
     for (const SentPayloads::Part& part : sent->parts) {
       if (part.slot != slot)

@@ -54,6 +54,7 @@ std::string record_of(const JournalRound& round) {
   message.set_step(round.step);
   for (const std::size_t slot : round.contributors)
     message.add_contributors(static_cast<std::uint32_t>(slot));
+  for (const std::uint64_t digest : round.digests) message.add_digests(digest);
   if (round.next_plan) *message.mutable_next_plan() = to_message(*round.next_plan);
   message.set_mean(round.mean->data(), round.mean->size());
   const std::string body = message.SerializeAsString();
@@ -78,8 +79,10 @@ std::optional<JournalRound> next_record(ByteReader& in) {
   if (digest_of(body) != digest ||
       !message.ParseFromArray(body.data(), static_cast<int>(body.size())))
     return std::nullopt;
-  JournalRound round{.step = message.step()};
-  for (const std::uint32_t slot : message.contributors()) round.contributors.push_back(slot);
+  if (message.digests_size() != message.contributors_size()) return std::nullopt;
+  JournalRound round{.step = message.step(),
+                     .contributors = {message.contributors().begin(), message.contributors().end()},
+                     .digests = {message.digests().begin(), message.digests().end()}};
   if (message.has_next_plan()) {
     const Result<Plan> plan = plan_from(message.next_plan());
     if (!plan.ok()) return std::nullopt;
@@ -91,6 +94,12 @@ std::optional<JournalRound> next_record(ByteReader& in) {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> JournalRound::digest_of_slot(std::size_t slot) const {
+  const auto found = std::ranges::find(contributors, slot);
+  if (found == contributors.end()) return std::nullopt;
+  return digests[static_cast<std::size_t>(found - contributors.begin())];
+}
 
 Result<std::optional<Journal::Left>> Journal::read(const std::filesystem::path& directory) {
   const std::vector<std::uint64_t> snapshots = snapshots_in(directory);

@@ -22,8 +22,12 @@ namespace longhaul {
 struct JournalRound {
   std::uint64_t step = 0;
   std::vector<std::size_t> contributors;  // slots whose update is in the mean
+  std::vector<std::uint64_t> digests;     // of their payloads
   std::optional<Plan> next_plan;
   SharedBytes mean;  // as one payload
+
+  // Of the payload of this slot that is in the mean, if one is.
+  [[nodiscard]] std::optional<std::uint64_t> digest_of_slot(std::size_t slot) const;
 };
 
 // How much is kept at hand for replicas that come back.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 
 #include "longhaul/transport/lanes.h"
@@ -49,6 +50,8 @@ class Session {
     bool is_enrolled = false;         // member of rounds
     std::uint64_t next_mean = 0;      // to be sent
     std::uint64_t first_step = 0;     // it can submit from this one on
+    // Digests of what it sent on this connection, by round: payloads that it has at hand.
+    std::map<std::uint64_t, std::uint64_t> own;
   };
   Progress progress;  // NOLINT(*-non-private-member-*): plain data of the loop
 

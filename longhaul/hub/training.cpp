@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "longhaul/base/check.h"
+#include "longhaul/codec/digest.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/plan/measurements.h"
 
@@ -122,16 +123,19 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
     outcome.decision =
         planner_->round_closed(facts_of(submissions, mean.values, conditions, model_->plan()));
   SentPayloads sent{.step = closing.step};
+  JournalRound round{.step = closing.step};
   for (Entry& entry : closing.members) {
-    if (entry.has_submitted) outcome.contributors.push_back(entry.slot);
+    if (entry.has_submitted) {
+      round.contributors.push_back(entry.slot);
+      round.digests.push_back(digest_of(entry.payload));
+    }
     if (entry.payload.empty()) continue;
     sent.parts.push_back({.slot = entry.slot,
                           .share = entry.weight / weights,
                           .payload = std::make_shared<const ByteBuffer>(std::move(entry.payload))});
   }
-  JournalRound round{.step = closing.step,
-                     .contributors = outcome.contributors,
-                     .mean = std::make_shared<const ByteBuffer>(std::move(mean.payload))};
+  outcome.contributors = round.contributors;
+  round.mean = std::make_shared<const ByteBuffer>(std::move(mean.payload));
   if (outcome.decision) round.next_plan = outcome.decision->plan;
   Status logged = journal_.log(round);
   if (!logged.ok()) return logged.error();
