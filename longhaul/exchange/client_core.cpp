@@ -64,6 +64,7 @@ void ClientCore::connect(TimePoint now) {
   if (setup_.initial) join.set_initial(digest_of(*setup_.initial));
   join.set_next_round(next_mean_);
   join.set_session(session_);
+  join.set_first_step(first_step_);
   send(std::move(frame));
   connection_->control->read();
 }
@@ -182,11 +183,7 @@ void ClientCore::on_control(Frame frame, TimePoint now) {
   } else if (frame.has_send_state() && setup_.initial) {
     c.lanes.send({.cargo = Cargo::kSnapshot}, setup_.initial);
   } else if (frame.has_restart()) {
-    c.restart = frame.restart().bytes();
-    c.closed.clear();
-    next_mean_ = frame.restart().next_round();
-    means_beyond_.clear();
-    kept_.clear();
+    on_restart(std::move(*frame.mutable_restart()), now);
   } else if (frame.has_enrolled()) {
     on_enrolled(frame.enrolled());
   } else if (frame.has_finish()) {
@@ -217,6 +214,18 @@ void ClientCore::on_welcome(const v1::Welcome& welcome) {
                  std::make_shared<const ByteBuffer>(kProbeBytes, std::byte{0xAA}));
 }
 
+// Nothing of this replica changes before the snapshot is here: the connection may break.
+void ClientCore::on_restart(v1::Restart restart, TimePoint now) {
+  Connection& c = *connection_;
+  c.restart = std::move(restart);
+  ++c.restarts;
+  c.closed.clear();
+  c.arrived.clear();
+  for (Arrival& arrival : std::exchange(c.early, {})) {
+    if (connection_) on_cargo(std::move(arrival), now);
+  }
+}
+
 void ClientCore::on_enrolled(const v1::Enrolled& enrolled) {
   const Result<Plan> plan = plan_from(enrolled.plan());
   if (!plan.ok()) return give_up(plan.error());
@@ -241,13 +250,15 @@ void ClientCore::submit(std::uint64_t step, SharedBytes payload) {
 }
 
 void ClientCore::send_update(std::uint64_t step, const SharedBytes& payload) {
-  connection_->lanes.send({.cargo = Cargo::kUpdate, .step = step}, payload);
+  connection_->lanes.send(
+      {.cargo = Cargo::kUpdate, .step = step, .restarts = connection_->restarted}, payload);
 }
 
 void ClientCore::report(v1::Report report) {
   if (!connection_ || !connection_->is_welcome) return;
   *report.mutable_down() = std::move(*unreported_.mutable_down());
   unreported_.clear_down();
+  report.set_restarts(connection_->restarted);
   if (round_trip_) report.set_round_trip_s(round_trip_->count());
   Frame frame;
   *frame.mutable_report() = std::move(report);
@@ -267,6 +278,14 @@ void ClientCore::on_arrival(Arrival arrival, TimePoint now) {
     sample.set_bytes(static_cast<double>(arrival.timed_bytes));
     sample.set_duration_s(arrival.duration.count());
   }
+  if (arrival.id.cargo == Cargo::kProbe) return report({});
+  on_cargo(std::move(arrival), now);
+}
+
+void ClientCore::on_cargo(Arrival arrival, TimePoint now) {
+  Connection& c = *connection_;
+  if (arrival.id.restarts < c.restarts) return;  // of a state that is gone
+  if (arrival.id.restarts > c.restarts) return c.early.push_back(std::move(arrival));
   switch (arrival.id.cargo) {
     case Cargo::kMean:
       connection_->arrived[arrival.id.step] = std::move(arrival.bytes);
@@ -274,23 +293,36 @@ void ClientCore::on_arrival(Arrival arrival, TimePoint now) {
     case Cargo::kSnapshot:
       return on_snapshot(arrival, now);
     case Cargo::kProbe:
-      return report({});
     case Cargo::kUpdate:
       break;
   }
 }
 
 void ClientCore::on_snapshot(const Arrival& arrival, TimePoint now) {
-  if (!connection_->restart || *connection_->restart != arrival.bytes.size())
+  Connection& c = *connection_;
+  if (!c.restart || c.restart->bytes() != arrival.bytes.size())
     return lose(broken("a snapshot that it did not announce"), now);
-  connection_->restart.reset();
   Result<State> state = state_from_bytes(arrival.bytes);
   if (!state.ok()) return lose(broken(state.error().message), now);
+  next_mean_ = c.restart->next_round();
+  first_step_ = c.restart->first_step();
+  c.restarted = c.restarts;
+  c.restart.reset();
+  means_beyond_.clear();
+  kept_.clear();
+  setup_.is_fresh = false;
+  setup_.initial.reset();
   news_.on_restart(std::move(state).value());
+  std::vector<std::uint64_t> waiting;
+  for (const auto& [step, bytes] : c.arrived) waiting.push_back(step);
+  for (const std::uint64_t step : waiting) {
+    if (connection_) assemble(step, now);
+  }
 }
 
 void ClientCore::assemble(std::uint64_t step, TimePoint now) {
   Connection& c = *connection_;
+  if (c.restart) return;
   const auto closed = c.closed.find(step);
   const auto bytes = c.arrived.find(step);
   if (closed == c.closed.end() || bytes == c.arrived.end()) return;

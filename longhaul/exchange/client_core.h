@@ -83,7 +83,10 @@ class ClientCore {
     Lanes lanes;
     std::map<std::uint64_t, v1::Closed> closed;   // whose mean has not come yet
     std::map<std::uint64_t, ByteBuffer> arrived;  // means that nobody has announced yet
-    std::optional<std::uint64_t> restart;         // bytes of the snapshot that is on its way
+    std::optional<v1::Restart> restart;           // its snapshot is on its way, means wait for it
+    std::uint32_t restarts = 0;                   // heard of
+    std::uint32_t restarted = 0;                  // carried out
+    std::deque<Arrival> early;                    // before the restart that they belong to
     TimePoint last_heard;
     std::optional<std::pair<std::uint64_t, TimePoint>> ping;
     TimePoint next_ping;
@@ -98,8 +101,10 @@ class ClientCore {
   void on_control(Frame frame, TimePoint now);
   void on_welcome(const v1::Welcome& welcome);
   void on_enrolled(const v1::Enrolled& enrolled);
+  void on_restart(v1::Restart restart, TimePoint now);
   void on_written(StreamId id);
   void on_arrival(Arrival arrival, TimePoint now);
+  void on_cargo(Arrival arrival, TimePoint now);
   void on_snapshot(const Arrival& arrival, TimePoint now);
   void assemble(std::uint64_t step, TimePoint now);
   Result<std::vector<float>> values_of(const v1::Closed& closed, const ByteBuffer& bytes);
@@ -116,6 +121,7 @@ class ClientCore {
   std::uint64_t session_ = 0;
   std::size_t slot_ = 0;
   std::map<std::uint64_t, SharedBytes> kept_;
+  std::uint64_t first_step_ = 0;          // the state was given before it
   std::uint64_t next_mean_ = 0;           // every mean before it has come
   std::set<std::uint64_t> means_beyond_;  // that have come as well
   std::uint64_t next_ping_id_ = 1;

@@ -53,12 +53,17 @@ void HubClient::handle(Command command) {
   if (auto* event = std::get_if<StreamEvent>(&command)) {
     core_.on_event(std::move(*event), clock_.now());
   } else if (auto* submit = std::get_if<Submit>(&command)) {
-    core_.submit(submit->step, std::move(submit->payload));
-  } else if (auto* news = std::get_if<v1::Report>(&command)) {
-    core_.report(std::move(*news));
+    if (is_current(submit->life)) core_.submit(submit->step, std::move(submit->payload));
+  } else if (auto* told = std::get_if<Tell>(&command)) {
+    if (is_current(told->life)) core_.report(std::move(told->report));
   } else {
     core_.leave();
   }
+}
+
+bool HubClient::is_current(std::size_t life) const {
+  const MutexLock lock(mutex_);
+  return life == life_;
 }
 
 Result<HubClient::Place> HubClient::place(Deadline deadline) {
@@ -99,17 +104,21 @@ Result<Stance> HubClient::stance(std::uint64_t step, Deadline deadline) {
 State HubClient::take_snapshot() {
   const MutexLock lock(mutex_);
   LONGHAUL_CHECK(snapshot_.has_value());
+  trained_life_ = life_;
+  own_.clear();
   return *std::exchange(snapshot_, std::nullopt);
 }
 
 void HubClient::submit(Update update) {
   auto payload = std::make_shared<const ByteBuffer>(std::move(update.payload));
+  std::size_t life = 0;
   {
     const MutexLock lock(mutex_);
     own_[update.round.step] = payload;
+    life = trained_life_;
   }
-  const bool is_taken =
-      inbox_->commands.try_push(Submit{.step = update.round.step, .payload = std::move(payload)});
+  const bool is_taken = inbox_->commands.try_push(
+      Submit{.step = update.round.step, .payload = std::move(payload), .life = life});
   LONGHAUL_CHECK(is_taken);
 }
 
@@ -133,7 +142,12 @@ Result<Mean> HubClient::collect(RoundId round, Deadline deadline) {
 }
 
 void HubClient::report(const v1::Report& report) {
-  (void)inbox_->commands.try_push(Command(report));
+  std::size_t life = 0;
+  {
+    const MutexLock lock(mutex_);
+    life = trained_life_;
+  }
+  (void)inbox_->commands.try_push(Tell{.report = report, .life = life});
 }
 
 void HubClient::leave() { (void)inbox_->commands.try_push(Command(Leave{})); }
@@ -175,8 +189,10 @@ void HubClient::on_restart(State state) {
   {
     const MutexLock lock(mutex_);
     snapshot_ = std::move(state);
+    ++life_;
     enrolled_from_.reset();
     contributed_.clear();
+    means_.clear();
   }
   changed_.notify_all();
 }

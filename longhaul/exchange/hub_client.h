@@ -60,9 +60,14 @@ class HubClient final : public Exchange, private ClientNews {
   struct Submit {
     std::uint64_t step = 0;
     SharedBytes payload;
+    std::size_t life = 0;
+  };
+  struct Tell {
+    v1::Report report;
+    std::size_t life = 0;
   };
   struct Leave {};
-  using Command = std::variant<StreamEvent, Submit, v1::Report, Leave>;
+  using Command = std::variant<StreamEvent, Submit, Tell, Leave>;
   class Inbox;
   // A mean, and the digest of the own update that is in it.
   struct Came {
@@ -72,6 +77,7 @@ class HubClient final : public Exchange, private ClientNews {
 
   void run(const std::stop_token& stop);
   void handle(Command command);
+  [[nodiscard]] bool is_current(std::size_t life) const;
 
   void on_welcome(std::size_t slot, std::size_t replicas,
                   const std::set<std::uint64_t>& contributed) override;
@@ -95,6 +101,10 @@ class HubClient final : public Exchange, private ClientNews {
   // mean may come while the gradient of its step is still being computed.
   std::map<std::uint64_t, SharedBytes> own_ GUARDED_BY(mutex_);
   std::optional<State> snapshot_ GUARDED_BY(mutex_);
+  // Every snapshot begins another life. What the training thread says before it has taken the
+  // snapshot is of the life before, and comes to nothing.
+  std::size_t life_ GUARDED_BY(mutex_) = 0;
+  std::size_t trained_life_ GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ GUARDED_BY(mutex_);
   std::size_t reconnections_ GUARDED_BY(mutex_) = 0;
   ClientCore core_;      // of the thread

@@ -172,7 +172,7 @@ void HubCore::on_report(Session& session, const v1::Report& report) {
     if (sample.bytes() > 0 && sample.duration_s() > 0)
       status.measured.down.add({.bytes = sample.bytes(), .duration = Seconds(sample.duration_s())});
   }
-  if (!training_) return;
+  if (!training_ || report.restarts() != session.progress.restarts) return;
   // A replica that was given a snapshot reports when it has it.
   if (session.progress.is_served && report.step() >= session.progress.first_step) {
     session.progress.is_loaded = true;
@@ -227,6 +227,10 @@ void HubCore::on_update(Session& session, Arrival arrival, TimePoint now) {
   if (!training_) return;
   const std::size_t slot = session.identity().slot;
   Replica& replica = replica_of(session);
+  if (arrival.id.restarts != session.progress.restarts) {  // of a state that is gone
+    ++replica.status.returned;
+    return;
+  }
   const std::uint64_t step = arrival.id.step;
   if (!arrival.bytes.empty()) {
     const Result<PayloadView> view = PayloadView::parse(arrival.bytes, elements_);
@@ -321,7 +325,9 @@ void HubCore::send_mean(Session& session, const JournalRound& round) {
   closed.set_bytes(bytes->size());
   replica_of(session).status.bytes_down += bytes->size();
   (void)session.send(std::move(frame));
-  session.lanes.send({.cargo = Cargo::kMean, .step = round.step}, std::move(bytes));
+  session.lanes.send(
+      {.cargo = Cargo::kMean, .step = round.step, .restarts = session.progress.restarts},
+      std::move(bytes));
 }
 
 HubStatus HubCore::status() const {

@@ -131,7 +131,8 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
       Session::Identity{.name = name, .slot = *slot, .id = new_session_id(), .lanes = join.lanes()},
       id, std::move(newcomers_.extract(id).mapped().stream), limits(), now);
   session->progress.is_fresh = join.is_fresh();
-  session->progress.next_mean = join.next_round();
+  session->progress.next_mean = join.is_fresh() ? 0 : join.next_round();
+  session->progress.first_step = join.is_fresh() ? 0 : join.first_step();
   Replica& replica = replicas_[name];
   replica.session = session.get();
   replica.weight = join.weight();
@@ -209,6 +210,8 @@ void HubCore::take_in(Session& session) {
   if (!can_go_on) return bring_in(session);
   progress.is_served = true;
   progress.is_loaded = true;
+  // Nobody can be further than the model.
+  progress.first_step = std::min(progress.first_step, training_->model().step());
   send_means(session);
 }
 
@@ -257,13 +260,16 @@ void HubCore::bring_in(Session& session) {
   const auto bytes = std::make_shared<const ByteBuffer>(to_bytes(model.save()));
   training_->book().leave(session.identity().slot);
   replica_of(session).status.is_enrolled = false;
-  session.progress = {
-      .is_served = true, .next_mean = model.next_round(), .first_step = model.step()};
+  session.progress = {.is_served = true,
+                      .next_mean = model.next_round(),
+                      .first_step = model.step(),
+                      .restarts = session.progress.restarts + 1};
   Frame frame;
   frame.mutable_restart()->set_bytes(bytes->size());
   frame.mutable_restart()->set_next_round(model.next_round());
+  frame.mutable_restart()->set_first_step(model.step());
   (void)session.send(std::move(frame));
-  session.lanes.send({.cargo = Cargo::kSnapshot}, bytes);
+  session.lanes.send({.cargo = Cargo::kSnapshot, .restarts = session.progress.restarts}, bytes);
   send_means(session);
 }
 

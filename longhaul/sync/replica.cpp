@@ -12,19 +12,23 @@ Replica::Replica(const Setup& setup, Learner& learner, HubClient& client, Worker
                  const Clock& clock)
     : setup_(setup), learner_(learner), client_(client), workers_(workers), clock_(clock) {}
 
+std::unique_ptr<Engine> Replica::make_engine(const Plan& plan) {
+  EngineSetup setup = setup_.engine;
+  setup.recipe.plan = plan;
+  Exchange& exchange = setup_.exchange == nullptr ? client_ : *setup_.exchange;
+  return std::make_unique<Engine>(setup, learner_.parameters(), exchange, workers_);
+}
+
 Status Replica::start(Deadline deadline) {
   const Result<Plan> plan = client_.first_plan(deadline);
   if (!plan.ok()) return plan.error();
-  EngineSetup setup = setup_.engine;
-  setup.recipe.plan = *plan;
-  engine_ = std::make_unique<Engine>(setup, learner_.parameters(), client_, workers_);
+  engine_ = make_engine(*plan);
   return Done{};
 }
 
 Status Replica::replace_state() {
   const State state = client_.take_snapshot();
-  EngineSetup setup = setup_.engine;
-  engine_ = std::make_unique<Engine>(setup, learner_.parameters(), client_, workers_);
+  engine_ = make_engine(setup_.engine.recipe.plan);
   Status loaded = engine_->load_shared(state);
   if (!loaded.ok()) return loaded;
   v1::Report report;

@@ -28,7 +28,8 @@ class Replica {
  public:
   struct Setup {
     EngineSetup engine;
-    Seconds step_time{};  // a step computes at least this long; 0: as long as it takes
+    Seconds step_time{};           // a step computes at least this long; 0: as long as it takes
+    Exchange* exchange = nullptr;  // what the engine sees of the client; none: the client itself
   };
   // All outlive the replica.
   Replica(const Setup& setup, Learner& learner, HubClient& client, Workers& workers,
@@ -47,6 +48,7 @@ class Replica {
   [[nodiscard]] const Engine& engine() const { return *engine_; }
 
  private:
+  [[nodiscard]] std::unique_ptr<Engine> make_engine(const Plan& plan);
   Status replace_state();
   void compute(StepFacts& facts);
   void tell(const StepFacts& facts);

@@ -39,7 +39,7 @@ bool add_piece(std::map<std::size_t, std::size_t>& pieces, std::size_t begin, st
 }
 
 Result<TransferId> id_of(const v1::Chunk& chunk) {
-  TransferId id{.step = chunk.step(), .part = chunk.part()};
+  TransferId id{.step = chunk.step(), .part = chunk.part(), .restarts = chunk.restarts()};
   switch (chunk.cargo()) {
     case v1::CARGO_UPDATE:
       id.cargo = Cargo::kUpdate;
@@ -89,6 +89,7 @@ Frame OutgoingCargo::next_chunk() {
   chunk.set_cargo(name_of(transfer.id.cargo));
   chunk.set_step(transfer.id.step);
   chunk.set_part(transfer.id.part);
+  chunk.set_restarts(transfer.id.restarts);
   chunk.set_total(total);
   chunk.set_offset(transfer.sent);
   chunk.set_data(transfer.bytes->data() + transfer.sent, size);

@@ -23,6 +23,7 @@ struct TransferId {
   Cargo cargo = Cargo::kUpdate;
   std::uint64_t step = 0;  // of the round; 0 for snapshots
   std::uint32_t part = 0;
+  std::uint32_t restarts = 0;  // of the replica on this connection
   auto operator<=>(const TransferId&) const =
       default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };

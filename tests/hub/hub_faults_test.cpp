@@ -1,26 +1,14 @@
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <random>
-
 #include "tests/hub/hub_run.h"
+#include "tests/hub/switchboard.h"
 
 namespace longhaul {
 namespace {
 
 using testing::HubRunSetup;
+using testing::soon;
 using testing::TestReplica;
-
-// Waits for something that threads bring about; no test hangs.
-bool soon(const std::function<bool()>& is_so) {
-  Pacer pacer;
-  const Deadline limit = deadline_after(Seconds(30));
-  while (!is_so()) {
-    if (SystemClock().now() > limit) return false;
-    pacer.wait_until(deadline_after(Seconds(0.005)));
-  }
-  return true;
-}
 
 class HubFaults : public ::testing::Test {
  protected:
@@ -77,7 +65,7 @@ TEST_F(HubFaults, RoundsCloseWithoutAReplicaThatDies) {
 }
 
 TEST_F(HubFaults, ASilentLinkIsNoticedAndTheReplicaCatchesUp) {
-  start({.steps = 6000});
+  start({.steps = 6000, .journal = {.rounds = 6000}});
   ASSERT_TRUE(reaches(50));
   replicas_[0]->network.cut();
   ASSERT_TRUE(soon([&] { return !hub_->status().replicas.at("replica-0").is_connected; }));
@@ -104,33 +92,11 @@ TEST_F(HubFaults, AHubThatIsKilledGoesOnFromItsJournal) {
   const std::filesystem::path directory =
       std::filesystem::path(::testing::TempDir()) / "longhaul_hub_faults_journal";
   std::filesystem::remove_all(directory);
-  // The replicas' networks reach whichever hub is there.
-  class Switchboard final : public Acceptor {
-   public:
-    StreamEventsPtr on_stream(StreamPtr stream) override {
-      const MutexLock lock(mutex_);
-      if (hub_ != nullptr) return hub_->on_stream(std::move(stream));
-      class Deaf final : public StreamEvents {
-        void on_frame(Frame /*frame*/) override {}
-        void on_written() override {}
-        void on_closed(const Error& /*why*/) override {}
-      };
-      return std::make_shared<Deaf>();
-    }
-    void connect(Hub* hub) {
-      const MutexLock lock(mutex_);
-      hub_ = hub;
-    }
-
-   private:
-    Mutex mutex_;
-    Hub* hub_ GUARDED_BY(mutex_) = nullptr;
-  };
   for (const char* recipe : {"static", "dd-ef-sgd", "auto"}) {
     std::filesystem::remove_all(directory);
     setup_ = {
         .recipe = recipe, .steps = 1500, .directory = directory, .journal = {.log_rounds = 40}};
-    Switchboard board;
+    testing::Switchboard board;
     hub_ = make_hub();
     board.connect(hub_.get());
     std::vector<std::unique_ptr<TestReplica>> replicas;

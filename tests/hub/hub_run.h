@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -12,26 +13,44 @@
 #include "longhaul/hub/hub.h"
 #include "longhaul/sync/replica.h"
 #include "longhaul/transport/local.h"
+#include "tests/hub/ledger.h"
 #include "tests/sync/quadratic_workload.h"
 
 namespace longhaul::testing {
 
 inline Seconds hub_test_limit() { return Seconds(60); }
 
+// Waits for something that threads bring about; no test hangs.
+inline bool soon(const std::function<bool()>& is_so) {
+  Pacer pacer;
+  const Deadline limit = deadline_after(Seconds(30));
+  while (!is_so()) {
+    if (SystemClock().now() > limit) return false;
+    pacer.wait_until(deadline_after(Seconds(0.005)));
+  }
+  return true;
+}
+
 struct HubRunSetup {
   std::string recipe = "static";
   std::size_t replicas = 3;
   std::size_t elements = 500;
   std::size_t steps = 60;
+  double lr = 0.05;
   RoundPolicy policy;
   std::filesystem::path directory;
   JournalLimits journal;
+  Seconds silence{1};
+  Seconds step_time{};
+  const std::atomic<std::uint64_t>* goal = nullptr;  // steps, if they are not known before
+  Ledger* ledger = nullptr;
+  bool loses_returned = false;
 };
 
 inline EngineSetup engine_setup_of(const HubRunSetup& setup) {
   return {.recipe = find_recipe(setup.recipe).value(),
           .optimizer = {.kind = OptimizerKind::kMomentum},
-          .lr = {.peak = 0.05, .steps = setup.steps},
+          .lr = {.peak = setup.lr, .steps = setup.steps},
           .layers = QuadraticWorkload(setup.elements).layers()};
 }
 
@@ -42,8 +61,46 @@ inline HubSetup hub_setup_of(const HubRunSetup& setup) {
                        .directory = setup.directory,
                        .journal = setup.journal},
           .start_with = setup.replicas,
-          .silence = Seconds(1)};
+          .silence = setup.silence};
 }
+
+// Writes down what an engine of that setup takes from each gradient: the gradient itself, or with
+// the late correction what an optimizer of the replica's own makes of it.
+class LedgerLearner final : public Learner {
+ public:
+  LedgerLearner(std::unique_ptr<Learner> inner, const EngineSetup& setup, Ledger* ledger,
+                std::size_t slot)
+      : inner_(std::move(inner)),
+        is_late_(setup.recipe.plan.merge == Merge::kLate),
+        lr_(setup.lr.at(0)),
+        optimizer_(setup.optimizer, inner_->parameters().size()),
+        ledger_(ledger),
+        slot_(slot) {}
+
+  [[nodiscard]] std::span<float> parameters() override { return inner_->parameters(); }
+  [[nodiscard]] std::span<float> gradient() override { return inner_->gradient(); }
+  double compute_gradient() override {
+    const double loss = inner_->compute_gradient();
+    if (ledger_ == nullptr) return loss;
+    std::vector<double> update(gradient().begin(), gradient().end());
+    if (is_late_) {
+      std::vector<float> moved(parameters().begin(), parameters().end());
+      optimizer_.step(0, moved, gradient(), lr_);
+      for (std::size_t i = 0; i < update.size(); ++i)
+        update[i] = static_cast<double>(parameters()[i] - moved[i]);
+    }
+    ledger_->updated(slot_, update);
+    return loss;
+  }
+
+ private:
+  std::unique_ptr<Learner> inner_;
+  bool is_late_;
+  double lr_;
+  Optimizer optimizer_;
+  Ledger* ledger_;
+  std::size_t slot_;
+};
 
 // One replica: a thread that trains until its steps are done or it is told to stop.
 class TestReplica {
@@ -52,17 +109,24 @@ class TestReplica {
       : setup_(setup),
         name_("replica-" + std::to_string(slot)),
         workload_(setup.elements),
-        learner_(workload_.make_learner(slot)),
+        learner_(workload_.make_learner(slot), engine_setup_of(setup), setup.ledger, slot),
         network(hub, name_),
         client_(client_setup(slot), network, clock_),
-        replica_({.engine = engine_setup_of(setup)}, *learner_, client_, workers_, clock_),
-        thread_([this] { run(); }) {}
+        exchange_(client_, setup.ledger, slot),
+        replica_({.engine = engine_setup_of(setup),
+                  .step_time = setup.step_time,
+                  .exchange = &exchange_},
+                 learner_, client_, workers_, clock_) {
+    exchange_.loses_returned = setup.loses_returned;
+    thread_ = std::thread([this] { run(); });
+  }
   ~TestReplica() { stop(); }
   TestReplica(const TestReplica&) = delete;
   TestReplica& operator=(const TestReplica&) = delete;
 
   void stop() {
     is_stopped_ = true;
+    replica_.interrupt();
     if (thread_.joinable()) thread_.join();
   }
   void wait() {
@@ -88,7 +152,10 @@ class TestReplica {
             .initial = std::make_shared<const ByteBuffer>(bytes.begin(), bytes.end()),
             .lanes = 2,
             .compute = Seconds(0.01),
-            .silence = Seconds(1)};
+            .silence = setup_.silence};
+  }
+  [[nodiscard]] std::uint64_t goal() const {
+    return setup_.goal == nullptr ? setup_.steps : setup_.goal->load();
   }
 
   void run() {
@@ -97,8 +164,8 @@ class TestReplica {
     if (const Status started = retry([&](Deadline d) { return replica_.start(d); }, limit);
         !started.ok())
       return fail(started.error());
-    while (!is_stopped_ && replica_.engine().steps_done() < setup_.steps) {
-      const Result<StepFacts> facts = replica_.step(deadline_after(Seconds(0.2)));
+    while (!is_stopped_ && replica_.engine().steps_done() < goal()) {
+      const Result<StepFacts> facts = replica_.step(deadline_after(Seconds(0.05)));
       if (!facts.ok()) {
         if (facts.error().code == ErrorCode::kDeadline && SystemClock().now() < limit) continue;
         return fail(facts.error());
@@ -116,7 +183,7 @@ class TestReplica {
   template <typename Try>
   Status retry(Try what, Deadline limit) {
     for (;;) {
-      Status status = what(deadline_after(Seconds(0.2)));
+      Status status = what(deadline_after(Seconds(0.05)));
       if (status.ok() || status.error().code != ErrorCode::kDeadline || is_stopped_ ||
           SystemClock().now() > limit)
         return status;
@@ -128,13 +195,14 @@ class TestReplica {
   SystemClock clock_;
   Workers workers_{1};
   QuadraticWorkload workload_;
-  std::unique_ptr<Learner> learner_;
+  LedgerLearner learner_;
 
  public:
   LocalNetwork network;
 
  private:
   HubClient client_;
+  LedgerExchange exchange_;
   Replica replica_;
   std::optional<Error> failure_;
   std::atomic<std::size_t> steps_{0};

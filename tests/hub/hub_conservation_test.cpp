@@ -1,0 +1,87 @@
+// Nothing is lost and nothing counts twice, whatever breaks: each replica's updates are in the
+// means or in its residual.
+#include <gtest/gtest.h>
+
+#include "tests/hub/fault_run.h"
+
+namespace longhaul {
+namespace {
+
+using testing::FaultRun;
+using testing::HubRunSetup;
+using testing::Ledger;
+
+constexpr double kHubTolerance = 1e-5;
+constexpr std::size_t kElements = 64;
+
+HubRunSetup conserving_setup(const std::string& recipe, Ledger& ledger) {
+  return {.recipe = recipe,
+          .elements = kElements,
+          .lr = recipe == "dd-ef-sgd" ? 0.002 : 0.05,  // its updates wait long in the residual
+          .directory =
+              std::filesystem::path(::testing::TempDir()) / ("longhaul_conservation_" + recipe),
+          .journal = {.rounds = 1'000'000, .log_rounds = 1'000'000},
+          .silence = Seconds(0.2),
+          .step_time = Seconds(0.0005),
+          .ledger = &ledger};
+}
+
+std::string test_name(const ::testing::TestParamInfo<std::string>& recipe) {
+  std::string name = recipe.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+class HubConservation : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(HubConservation, HoldsThroughBrokenLinksAndHubsThatAreKilled) {
+  Ledger ledger(kElements);
+  FaultRun run(conserving_setup(GetParam(), ledger), 11);
+  ASSERT_TRUE(run.reaches(50));
+  for (int i = 0; i < 30; ++i) run.fault(false);
+  ASSERT_TRUE(run.finishes());
+  run.expect_one_good_model();
+  for (std::size_t slot = 0; slot < 3; ++slot)
+    EXPECT_LT(ledger.imbalance(slot, run.replica(slot).engine().residual()), kHubTolerance) << slot;
+  EXPECT_GT(ledger.returned(), 0U);  // else the test tests little
+  EXPECT_EQ(ledger.counted_twice(), 0U);
+  EXPECT_EQ(ledger.closed_twice(), 0U);
+  EXPECT_EQ(ledger.wrong_means(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Hub, HubConservation,
+                         ::testing::Values("static", "dd-ef-sgd", "dga", "deco", "deco-late"),
+                         test_name);
+
+// What a killed replica had not sent is its own loss; what the hub took is in one mean.
+TEST(HubConservation, WhatTheHubTookIsInOneMeanThoughReplicasAreKilled) {
+  Ledger ledger(kElements);
+  HubRunSetup setup = conserving_setup("dd-ef-sgd", ledger);
+  setup.directory += "_killed";
+  setup.journal = {.rounds = 12, .log_rounds = 30};
+  FaultRun run(setup, 12);
+  ASSERT_TRUE(run.reaches(50));
+  for (int i = 0; i < 40; ++i) run.fault(true);
+  ASSERT_TRUE(run.finishes());
+  run.expect_one_good_model();
+  EXPECT_EQ(ledger.closed_twice(), 0U);
+  EXPECT_EQ(ledger.wrong_means(), 0U);
+}
+
+TEST(HubConservation, NoticesAReturnedUpdateThatIsIgnored) {
+  Ledger ledger(kElements);
+  HubRunSetup setup = conserving_setup("static", ledger);
+  setup.directory += "_ignored";
+  setup.loses_returned = true;
+  FaultRun run(setup, 13);
+  ASSERT_TRUE(run.reaches(50));
+  run.cut_or_restore(1);
+  const std::uint64_t from = run.status().next_round;
+  ASSERT_TRUE(run.reaches(from + 50));
+  ASSERT_TRUE(run.finishes());
+  ASSERT_GT(ledger.returned(), 0U);
+  EXPECT_GT(ledger.imbalance(1, run.replica(1).engine().residual()), kHubTolerance);
+}
+
+}  // namespace
+}  // namespace longhaul

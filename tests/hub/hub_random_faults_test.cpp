@@ -1,0 +1,41 @@
+// Faults in random order: the run goes on, and ends with one model.
+#include <gtest/gtest.h>
+
+#include "tests/hub/fault_run.h"
+
+namespace longhaul {
+namespace {
+
+constexpr int kFaults = 50;
+
+std::filesystem::path journal_of(const std::string& test) {
+  return std::filesystem::path(::testing::TempDir()) / ("longhaul_faults_" + test);
+}
+
+class HubRandomFaults : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(HubRandomFaults, TheRunGoesOnAndEndsWithOneModel) {
+  testing::FaultRun run({.recipe = GetParam(),
+                         .elements = 200,
+                         .lr = GetParam() == "dd-ef-sgd" ? 0.002 : 0.05,
+                         .directory = journal_of(GetParam()),
+                         .journal = {.rounds = 12, .log_rounds = 30},
+                         .silence = Seconds(0.2),
+                         .step_time = Seconds(0.0005)},
+                        digest_of(std::as_bytes(std::span(GetParam()))));
+  ASSERT_TRUE(run.reaches(50));
+  for (int i = 0; i < kFaults; ++i) run.fault(true);
+  ASSERT_TRUE(run.finishes());
+  run.expect_one_good_model();
+}
+
+INSTANTIATE_TEST_SUITE_P(Hub, HubRandomFaults,
+                         ::testing::Values("static", "dd-ef-sgd", "dga", "auto", "deco-ahead"),
+                         [](const auto& recipe) {
+                           std::string name = recipe.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace longhaul

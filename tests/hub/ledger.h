@@ -1,0 +1,171 @@
+// The books of a run over a hub: what every replica took from its gradients, what it submitted,
+// what came back, and what the hub says is in the means.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "longhaul/base/mutex.h"
+#include "longhaul/codec/payload.h"
+#include "longhaul/exchange/exchange.h"
+#include "longhaul/hub/hub_core.h"
+
+namespace longhaul::testing {
+
+using SlotRound = std::pair<std::size_t, std::uint64_t>;
+
+// Callable from every thread.
+class Ledger {
+ public:
+  explicit Ledger(std::size_t elements) : elements_(elements) {}
+
+  void updated(std::size_t slot, const std::vector<double>& update) {
+    const MutexLock lock(mutex_);
+    std::vector<double>& sum = updates_[slot];
+    sum.resize(elements_);
+    for (std::size_t i = 0; i < elements_; ++i) {
+      sum[i] += update[i];
+      magnitudes_[slot] += std::abs(update[i]);
+    }
+  }
+  void submitted(SlotRound what, const ByteBuffer& payload) {
+    const MutexLock lock(mutex_);
+    submitted_[what].push_back(values_of(payload));
+  }
+  void collected(SlotRound what, const Mean& mean) {
+    const MutexLock lock(mutex_);
+    if (!mean.returned.empty()) returned_.insert(what);
+    means_[mean.round.step] = *mean.values;
+  }
+  // From the hub's watcher.
+  void closed(const RoundOutcome& outcome) {
+    if (outcome.members == 0 && outcome.decision) return;  // the start
+    const MutexLock lock(mutex_);
+    const std::set<std::size_t> slots(outcome.contributors.begin(), outcome.contributors.end());
+    const bool is_new = rounds_.try_emplace(outcome.step, Round{outcome.members, slots}).second;
+    if (!is_new || slots.size() != outcome.contributors.size()) ++closed_twice_;
+  }
+
+  [[nodiscard]] std::size_t closed_twice() const {
+    const MutexLock lock(mutex_);
+    return closed_twice_;
+  }
+  [[nodiscard]] std::size_t returned() const {
+    const MutexLock lock(mutex_);
+    return returned_.size();
+  }
+
+  // Updates that came back though the hub has them in a mean.
+  [[nodiscard]] std::size_t counted_twice() const {
+    const MutexLock lock(mutex_);
+    std::size_t count = 0;
+    for (const auto& [slot, step] : returned_) {
+      const auto round = rounds_.find(step);
+      if (round != rounds_.end() && round->second.contributors.contains(slot)) ++count;
+    }
+    return count;
+  }
+
+  // |Σ updates - Σ contributions to means - residual| / Σ |update| of a replica that never
+  // restarted, and has merged everything.
+  [[nodiscard]] double imbalance(std::size_t slot, std::span<const float> residual) const {
+    const MutexLock lock(mutex_);
+    std::vector<double> off = updates_.at(slot);
+    for (std::size_t i = 0; i < elements_; ++i) off[i] -= static_cast<double>(residual[i]);
+    for (const auto& [step, round] : rounds_) {
+      const auto own = submitted_.find({slot, step});
+      if (!round.contributors.contains(slot) || own == submitted_.end()) continue;
+      for (std::size_t i = 0; i < elements_; ++i) off[i] -= own->second.front()[i];
+    }
+    double sum = 0;
+    for (const double value : off) sum += std::abs(value);
+    return sum / magnitudes_.at(slot);
+  }
+
+  // Means that are not the sum of what their contributors sent over the number of members. Where
+  // two lives of a replica submitted to one round, one of both is in it.
+  [[nodiscard]] std::size_t wrong_means() const {
+    const MutexLock lock(mutex_);
+    std::size_t wrong = 0;
+    for (const auto& [step, mean] : means_) {
+      const auto round = rounds_.find(step);
+      if (round == rounds_.end()) continue;
+      std::vector<double> rest(elements_);
+      for (std::size_t i = 0; i < elements_; ++i)
+        rest[i] = static_cast<double>(mean[i]) * static_cast<double>(round->second.members);
+      const std::vector<std::size_t> slots(round->second.contributors.begin(),
+                                           round->second.contributors.end());
+      if (!adds_up(rest, slots, step)) ++wrong;
+    }
+    return wrong;
+  }
+
+ private:
+  struct Round {
+    std::size_t members = 0;
+    std::set<std::size_t> contributors;
+  };
+
+  [[nodiscard]] std::vector<double> values_of(const ByteBuffer& payload) const {
+    std::vector<float> values(elements_);
+    if (!payload.empty()) add(PayloadView::parse(payload, elements_).value(), 1.0F, values);
+    return {values.begin(), values.end()};
+  }
+  [[nodiscard]] bool adds_up(const std::vector<double>& rest, std::span<const std::size_t> slots,
+                             std::uint64_t step) const REQUIRES(mutex_) {
+    if (slots.empty())
+      return std::ranges::all_of(rest, [](double v) { return std::abs(v) < 1e-4; });
+    const auto candidates = submitted_.find({slots.front(), step});
+    if (candidates == submitted_.end()) return false;
+    return std::ranges::any_of(candidates->second, [&](const std::vector<double>& sent) {
+      std::vector<double> less = rest;
+      for (std::size_t i = 0; i < elements_; ++i) less[i] -= sent[i];
+      return adds_up(less, slots.subspan(1), step);
+    });
+  }
+
+  const std::size_t elements_;
+  mutable Mutex mutex_;
+  std::map<std::size_t, std::vector<double>> updates_ GUARDED_BY(mutex_);
+  std::map<std::size_t, double> magnitudes_ GUARDED_BY(mutex_);
+  std::map<SlotRound, std::vector<std::vector<double>>> submitted_ GUARDED_BY(mutex_);
+  std::set<SlotRound> returned_ GUARDED_BY(mutex_);
+  std::map<std::uint64_t, std::vector<float>> means_ GUARDED_BY(mutex_);
+  std::map<std::uint64_t, Round> rounds_ GUARDED_BY(mutex_);
+  std::size_t closed_twice_ GUARDED_BY(mutex_) = 0;
+};
+
+// Passes everything on and writes it down.
+class LedgerExchange final : public Exchange {
+ public:
+  LedgerExchange(Exchange& inner, Ledger* ledger, std::size_t slot)
+      : inner_(inner), ledger_(ledger), slot_(slot) {}
+
+  void submit(Update update) override {
+    if (ledger_ != nullptr) ledger_->submitted({slot_, update.round.step}, update.payload);
+    inner_.submit(std::move(update));
+  }
+  Result<Mean> collect(RoundId round, Deadline deadline) override {
+    Result<Mean> mean = inner_.collect(round, deadline);
+    if (!mean.ok()) return mean;
+    if (ledger_ != nullptr) ledger_->collected({slot_, round.step}, *mean);
+    if (loses_returned) mean->returned.clear();
+    return mean;
+  }
+
+  bool loses_returned = false;  // to see that the books notice
+
+ private:
+  Exchange& inner_;
+  Ledger* ledger_;
+  std::size_t slot_;
+};
+
+}  // namespace longhaul::testing
