@@ -131,14 +131,24 @@ Status Journal::keep_in(const std::filesystem::path& directory, const State& sta
   std::error_code failure;
   std::filesystem::create_directories(directory, failure);
   const std::vector<std::uint64_t> old = snapshots_in(directory);
-  // The log first: a snapshot that is there always has its log.
-  log_ = std::ofstream(directory / log_name(step), std::ios::binary | std::ios::trunc);
-  if (!log_) return Error{ErrorCode::kIo, (directory / log_name(step)).string() + ": cannot write"};
-  Status written = write_file_atomically(directory / snapshot_name(step), to_bytes(state));
+  std::string begin;
+  log_rounds_ = 0;
+  for (const JournalRound& round : recent_) {
+    if (round.step < step) continue;
+    begin += record_of(round);
+    ++log_rounds_;
+  }
+  log_bytes_ = begin.size();
+  // The log first, and whole: a snapshot that is there always has its log, also if a hub is killed
+  // here that goes on from a snapshot of this very step.
+  const std::filesystem::path path = directory / log_name(step);
+  Status written = write_file_atomically(path, std::as_bytes(std::span(begin)));
+  if (!written.ok()) return written;
+  log_ = std::ofstream(path, std::ios::binary | std::ios::app);
+  if (!log_) return Error{ErrorCode::kIo, path.string() + ": cannot write"};
+  written = write_file_atomically(directory / snapshot_name(step), to_bytes(state));
   if (!written.ok()) return written;
   directory_ = directory;
-  log_rounds_ = 0;
-  log_bytes_ = 0;
   // The one before stays, for replicas that are a little behind.
   for (std::size_t i = 0; i + 1 < old.size(); ++i) {
     std::filesystem::remove(directory / snapshot_name(old[i]), failure);
@@ -157,15 +167,18 @@ Status Journal::log(const JournalRound& round) {
   return Done{};
 }
 
-void Journal::add(JournalRound round) {
+void Journal::add(JournalRound round, std::uint64_t needed) {
   LONGHAUL_CHECK(recent_.empty() || recent_.back().step + 1 == round.step);
   recent_bytes_ += round.mean->size();
   recent_.push_back(std::move(round));
-  trim();
+  trim(needed);
 }
 
-void Journal::trim() {
-  while (recent_.size() > limits_.rounds || (recent_bytes_ > limits_.bytes && recent_.size() > 1)) {
+void Journal::trim(std::uint64_t needed) {
+  const auto is_full = [&] {
+    return recent_.size() > limits_.rounds || (recent_bytes_ > limits_.bytes && recent_.size() > 1);
+  };
+  while (is_full() && recent_.front().step < needed) {
     recent_bytes_ -= recent_.front().mean->size();
     recent_.pop_front();
   }

@@ -52,22 +52,28 @@ class Journal {
   static Result<std::optional<Left>> read(const std::filesystem::path& directory);
 
   // From now on every round goes to `directory` too, after a snapshot of `state`, whose next round
-  // is `step`.
+  // is `step`. Rounds at hand from that one on are in the new log from the beginning.
   Status keep_in(const std::filesystem::path& directory, const State& state, std::uint64_t step);
 
   // A round has closed: on disk before anyone is told, if it is kept there.
   Status log(const JournalRound& round);
-  // And at hand, in order.
-  void add(JournalRound round);
+  // And at hand, in order. Rounds from `needed` on stay, whatever the limits: a snapshot needs
+  // them.
+  void add(JournalRound round, std::uint64_t needed);
   // Is it time for a new snapshot? Then keep_in() begins a new log and old files go.
   [[nodiscard]] bool wants_snapshot() const;
 
   // Rounds at hand.
   [[nodiscard]] const JournalRound* find(std::uint64_t step) const;
   [[nodiscard]] std::uint64_t first() const { return recent_.empty() ? 0 : recent_.front().step; }
+  [[nodiscard]] bool ends_before(std::uint64_t step) const {
+    return recent_.empty() || recent_.back().step + 1 == step;
+  }
+  [[nodiscard]] std::size_t rounds() const { return recent_.size(); }
+  [[nodiscard]] std::size_t bytes() const { return recent_bytes_; }
 
  private:
-  void trim();
+  void trim(std::uint64_t needed);
 
   JournalLimits limits_;
   std::deque<JournalRound> recent_;

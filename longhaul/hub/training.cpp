@@ -80,8 +80,10 @@ Result<std::unique_ptr<Training>> Training::resume(const TrainingSetup& setup, W
       model->closed(mean_from(round, elements));
       ++next;
     }
-    (void)journal.add(std::move(round));
+    journal.add(std::move(round), model->next_round());
   }
+  // What is left of older logs does not reach the snapshot: of no use to anyone.
+  if (!journal.ends_before(next)) journal = Journal(setup.journal);
   std::unique_ptr<Training> training(new Training(  // NOLINT: private constructor
       setup, std::vector<float>(elements), Decision{.plan = model->plan()}, next, workers));
   training->model_ = std::move(model);
@@ -95,16 +97,7 @@ Result<std::unique_ptr<Training>> Training::resume(const TrainingSetup& setup, W
 // A snapshot holds what is merged; rounds that closed and are not due yet are logged after it.
 Status Training::keep_journal() {
   if (setup_.directory.empty()) return Done{};
-  const std::uint64_t first = model_->next_round();
-  Status kept = journal_.keep_in(setup_.directory, model_->save(), first);
-  if (!kept.ok()) return kept;
-  for (std::uint64_t step = first; step < book_.next_step(); ++step) {
-    const JournalRound* round = journal_.find(step);
-    LONGHAUL_CHECK(round != nullptr);
-    kept = journal_.log(*round);
-    if (!kept.ok()) return kept;
-  }
-  return Done{};
+  return journal_.keep_in(setup_.directory, model_->save(), model_->next_round());
 }
 
 Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
@@ -142,7 +135,7 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
   model_->closed({.round = {.step = round.step},
                   .values = std::make_shared<const std::vector<float>>(std::move(mean.values)),
                   .next_plan = round.next_plan});
-  journal_.add(std::move(round));
+  journal_.add(std::move(round), model_->next_round());
   sent_.push_back(std::move(sent));
   if (sent_.size() > kSentRounds) sent_.pop_front();
   if (journal_.wants_snapshot()) {

@@ -1,0 +1,186 @@
+// The hub's journal: what a hub that was killed finds again.
+#include "longhaul/hub/journal.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "longhaul/base/file.h"
+#include "tests/hub/hub_desk.h"
+
+namespace longhaul {
+namespace {
+
+using testing::dense_payload;
+using testing::desk_setup;
+using testing::HubDesk;
+
+JournalRound round_at(std::uint64_t step) {
+  return {.step = step,
+          .contributors = {0, 2},
+          .digests = {step, step + 1},
+          .mean = std::make_shared<const ByteBuffer>(dense_payload(static_cast<float>(step)))};
+}
+
+std::vector<std::string> files_in(const std::filesystem::path& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    names.push_back(entry.path().filename().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+class JournalTest : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::remove_all(directory_); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::filesystem::path log_file() const {
+    for (const std::string& name : files_in(directory_)) {
+      if (name.ends_with(".log")) return directory_ / name;
+    }
+    return {};
+  }
+  std::vector<std::uint64_t> steps_left() const {
+    const auto left = Journal::read(directory_);
+    std::vector<std::uint64_t> steps;
+    if (!left.ok() || !left->has_value()) return steps;
+    for (const JournalRound& round : (*left)->rounds) steps.push_back(round.step);
+    return steps;
+  }
+
+  std::filesystem::path directory_ =
+      std::filesystem::path(::testing::TempDir()) / "longhaul_journal_test";
+};
+
+TEST_F(JournalTest, GivesBackWhatWasLogged) {
+  EXPECT_FALSE(Journal::read(directory_)->has_value());
+  Journal journal;
+  ASSERT_TRUE(journal.keep_in(directory_, State{}, 5).ok());
+  JournalRound round = round_at(5);
+  round.next_plan = Plan{.keep_ratio = 0.25, .delay_steps = 3};
+  ASSERT_TRUE(journal.log(round).ok());
+  const auto left = Journal::read(directory_);
+  ASSERT_TRUE(left.ok() && left->has_value());
+  ASSERT_EQ((*left)->rounds.size(), 1U);
+  const JournalRound& found = (*left)->rounds[0];
+  EXPECT_EQ(found.contributors, round.contributors);
+  EXPECT_EQ(found.digest_of_slot(2), 6U);
+  EXPECT_FALSE(found.digest_of_slot(1));
+  EXPECT_EQ(*found.mean, *round.mean);
+  EXPECT_EQ(found.next_plan->delay_steps, 3);
+}
+
+TEST_F(JournalTest, EveryPrefixOfALogEndsBeforeTheRoundThatIsNotWhole) {
+  Journal journal;
+  ASSERT_TRUE(journal.keep_in(directory_, State{}, 0).ok());
+  for (std::uint64_t step = 0; step < 3; ++step) ASSERT_TRUE(journal.log(round_at(step)).ok());
+  std::size_t least = steps_left().size();
+  ASSERT_EQ(least, 3U);
+  for (std::size_t size = std::filesystem::file_size(log_file()); size-- > 0;) {
+    std::filesystem::resize_file(log_file(), size);
+    const std::size_t rounds = steps_left().size();
+    ASSERT_TRUE(rounds == least || rounds + 1 == least) << size;
+    least = rounds;
+  }
+  EXPECT_EQ(least, 0U);
+}
+
+TEST_F(JournalTest, ADamagedRoundEndsTheLog) {
+  Journal journal;
+  ASSERT_TRUE(journal.keep_in(directory_, State{}, 0).ok());
+  for (std::uint64_t step = 0; step < 3; ++step) ASSERT_TRUE(journal.log(round_at(step)).ok());
+  ByteBuffer bytes = read_file(log_file(), 1 << 20).value();
+  bytes[bytes.size() / 2] ^= std::byte{4};
+  ASSERT_TRUE(write_file_atomically(log_file(), bytes).ok());
+  EXPECT_EQ(steps_left(), std::vector<std::uint64_t>{0});
+}
+
+TEST_F(JournalTest, KeepsTheLastTwoSnapshotsAndNoMore) {
+  Journal journal;
+  for (const std::uint64_t step : {0U, 10U, 20U, 30U})
+    ASSERT_TRUE(journal.keep_in(directory_, State{}, step).ok());
+  EXPECT_EQ(files_in(directory_),
+            (std::vector<std::string>{"rounds-000000000020.log", "rounds-000000000030.log",
+                                      "snapshot-000000000020.safetensors",
+                                      "snapshot-000000000030.safetensors"}));
+}
+
+// A hub that goes on from a snapshot and is killed again at once.
+TEST_F(JournalTest, ANewLogHoldsTheRoundsAtHandFromTheBeginning) {
+  Journal journal;
+  for (std::uint64_t step = 0; step < 6; ++step) journal.add(round_at(step), 0);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(journal.keep_in(directory_, State{}, 4).ok());
+    EXPECT_EQ(steps_left(), (std::vector<std::uint64_t>{4, 5}));
+  }
+  ASSERT_TRUE(journal.log(round_at(6)).ok());
+  EXPECT_EQ(steps_left(), (std::vector<std::uint64_t>{4, 5, 6}));
+}
+
+TEST_F(JournalTest, HoldsNoMoreAtHandThanItMay) {
+  Journal few({.rounds = 3});
+  for (std::uint64_t step = 0; step < 10; ++step) few.add(round_at(step), 100);
+  EXPECT_EQ(few.rounds(), 3U);
+  EXPECT_EQ(few.first(), 7U);
+  EXPECT_EQ(few.find(6), nullptr);
+  EXPECT_EQ(few.find(10), nullptr);
+  const std::size_t size = round_at(0).mean->size();
+  Journal small({.bytes = 2 * size});
+  for (std::uint64_t step = 0; step < 10; ++step) small.add(round_at(step), 100);
+  EXPECT_EQ(small.bytes(), 2 * size);
+}
+
+TEST_F(JournalTest, HoldsWhatASnapshotNeedsWhateverItMay) {
+  Journal journal({.rounds = 3});
+  for (std::uint64_t step = 0; step < 10; ++step) journal.add(round_at(step), 2);
+  EXPECT_EQ(journal.first(), 2U);
+}
+
+// The whole hub on a journal that lost its tail.
+class HubJournal : public JournalTest {
+ protected:
+  HubSetup hub_setup() const {
+    HubSetup setup = desk_setup("dd-sgd", 1);
+    setup.training.directory = directory_;
+    setup.training.journal.log_rounds = 4;
+    return setup;
+  }
+  // Ten rounds.
+  void run() const {
+    HubDesk desk(hub_setup());
+    const std::vector<HubDesk::Joined> all = desk.start(1);
+    for (std::uint64_t step = 0; step < 10; ++step) desk.update(all[0], step, dense_payload(1));
+    ASSERT_EQ(desk.core.status().next_round, 10U);
+  }
+};
+
+TEST_F(HubJournal, GoesOnWhereItWasKilled) {
+  run();
+  HubDesk desk(hub_setup());
+  ASSERT_TRUE(desk.core.resume().ok());
+  EXPECT_EQ(desk.core.status().next_round, 10U);
+}
+
+TEST_F(HubJournal, GoesOnThoughALogBeforeTheLastSnapshotIsDamaged) {
+  run();
+  const std::filesystem::path oldest = log_file();
+  const ByteBuffer bytes = read_file(oldest, 1 << 20).value();
+  ASSERT_TRUE(write_file_atomically(oldest, ByteView(bytes).first(bytes.size() / 2)).ok());
+  const std::filesystem::path newest = directory_ / "rounds-000000000008.log";
+  ASSERT_TRUE(std::filesystem::exists(newest));
+  ASSERT_TRUE(write_file_atomically(newest, {}).ok());
+  HubDesk desk(hub_setup());
+  ASSERT_TRUE(desk.core.resume().ok());
+  EXPECT_EQ(desk.core.status().next_round, 8U);
+  // And closes rounds again.
+  Frame frame = testing::join_frame("replica-0");
+  frame.mutable_join()->set_is_fresh(false);
+  frame.mutable_join()->set_next_round(8);
+  const HubDesk::Joined back = desk.join(frame);
+  desk.update(back, 8, dense_payload(1));
+  EXPECT_EQ(desk.core.status().next_round, 9U);
+}
+
+}  // namespace
+}  // namespace longhaul
