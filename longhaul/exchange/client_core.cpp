@@ -14,6 +14,7 @@ namespace {
 constexpr Seconds kFirstBackOff{0.1};
 constexpr Seconds kMostBackOff{5.0};
 constexpr Seconds kPingEvery{1.0};
+constexpr double kPingsInASilence = 4;  // more of them, if a short silence is the end
 constexpr std::size_t kMostTransfers = 4096;
 constexpr std::size_t kStateOverhead = 1 << 20;
 
@@ -70,11 +71,16 @@ void ClientCore::connect(TimePoint now) {
 }
 
 // Streams that are closed may still tell of it: their ids are not known any more.
-void ClientCore::lose(const Error& /*why*/, TimePoint now) {
-  if (!connection_) return;
+void ClientCore::disconnect() {
+  for (const auto& [id, stream] : connection_->opening) stream->close();
   connection_->lanes.close();
   connection_->control->close();
   connection_.reset();
+}
+
+void ClientCore::lose(const Error& /*why*/, TimePoint now) {
+  if (!connection_) return;
+  disconnect();
   ++reconnections_;
   back_off_ = std::clamp(back_off_ * 2, kFirstBackOff, kMostBackOff);
   const double share = 0.5 + 0.5 * static_cast<double>(jitter_() % 1000) / 1000;
@@ -83,11 +89,7 @@ void ClientCore::lose(const Error& /*why*/, TimePoint now) {
 
 void ClientCore::give_up(const Error& why) {
   has_failed_ = true;
-  if (connection_) {
-    connection_->lanes.close();
-    connection_->control->close();
-    connection_.reset();
-  }
+  if (connection_) disconnect();
   news_.on_failed(why);
 }
 
@@ -100,7 +102,7 @@ void ClientCore::on_tick(TimePoint now) {
   if (now - connection_->last_heard > setup_.silence)
     return lose({ErrorCode::kDeadline, "the hub is silent"}, now);
   if (!connection_->is_welcome || now < connection_->next_ping) return;
-  connection_->next_ping = time_after(now, kPingEvery);
+  connection_->next_ping = time_after(now, std::min(kPingEvery, setup_.silence / kPingsInASilence));
   if (connection_->ping) return;  // the last one is still on its way
   connection_->ping = {next_ping_id_++, now};
   Frame frame;
@@ -151,7 +153,7 @@ void ClientCore::on_written(StreamId id) {
 
 void ClientCore::on_frame(StreamId id, Frame frame, TimePoint now) {
   if (id != connection_->control_id) {
-    if (!frame.has_chunk()) return;
+    if (!frame.has_chunk()) return lose(broken("not a chunk on a lane"), now);
     Result<std::optional<Arrival>> arrival =
         connection_->lanes.on_chunk(id, *frame.mutable_chunk(), now);
     if (!arrival.ok()) return lose(arrival.error(), now);
@@ -199,6 +201,7 @@ void ClientCore::on_welcome(const v1::Welcome& welcome) {
   c.is_welcome = true;
   session_ = welcome.session();
   slot_ = welcome.slot();
+  setup_.slot = welcome.slot();  // to be the same one for a hub that was killed and knows nobody
   news_.on_welcome(slot_, welcome.replicas(),
                    {welcome.contributed().begin(), welcome.contributed().end()});
   for (std::size_t i = 0; i < setup_.lanes; ++i) {

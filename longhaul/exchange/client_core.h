@@ -93,6 +93,7 @@ class ClientCore {
   };
 
   void connect(TimePoint now);
+  void disconnect();
   void lose(const Error& why, TimePoint now);
   void give_up(const Error& why);
   StreamId open_stream(StreamPtr& stream);

@@ -61,9 +61,10 @@ void HubCore::on_tick(TimePoint now) {
   std::erase_if(newcomers_, [&](const auto& entry) { return is_silent(entry.second.since); });
   std::vector<Session*> silent;
   for (const auto& [id, session] : sessions_) {
-    if (is_silent(session->last_heard())) silent.push_back(session.get());
+    if (is_silent(session->last_heard()) || session->is_overrun()) silent.push_back(session.get());
   }
-  for (Session* session : silent) drop(*session, "silent for too long");
+  for (Session* session : silent) drop(*session, "silent, or deaf, for too long");
+  ask_for_state();
   close_rounds(now);
   dropped_.clear();
 }
@@ -110,8 +111,9 @@ void HubCore::on_frame(StreamId id, Frame frame, TimePoint now) {
   }
   session->heard(now);
   if (session->control() != id) {
-    if (frame.has_chunk()) on_chunk(*session, id, *frame.mutable_chunk(), now);
-    return;
+    if (frame.has_chunk()) return on_chunk(*session, id, *frame.mutable_chunk(), now);
+    ++rejected_;
+    return drop(*session, "not a chunk on a lane");
   }
   on_control(*session, frame);
   start_if_ready(now);
@@ -275,6 +277,7 @@ void HubCore::close_rounds(TimePoint now) {
 void HubCore::fail(const Error& why) {
   log_.error(why.message);
   end(why.message, false);
+  failure_ = why;
   training_.reset();
 }
 
@@ -286,6 +289,10 @@ void HubCore::send_means(Session& session) {
     send_mean(session, *round);
     ++session.progress.next_mean;
   }
+  // It was slower than the journal forgets.
+  const bool is_left_behind = session.progress.next_mean < training_->book().next_step() &&
+                              training_->journal().find(session.progress.next_mean) == nullptr;
+  if (is_left_behind && session.lanes.waiting() == 0) return bring_in(session);
   enroll_if_caught_up(session);
 }
 

@@ -107,6 +107,7 @@ class HubCore {
   [[nodiscard]] Status check_model(const v1::Join& join) const;
   [[nodiscard]] Result<std::size_t> slot_for(const v1::Join& join) const;
   void on_connected(Session& session);
+  void ask_for_state();
   void start_if_ready(TimePoint now);
   void take_in(Session& session);
   void bring_in(Session& session);
@@ -151,6 +152,7 @@ class HubCore {
   std::unique_ptr<Training> training_;      // from the start on
   std::optional<std::uint64_t> last_step_;  // of the run, once it is known
   std::string reason_;
+  std::optional<Error> failure_;  // of the journal: nothing goes on
   std::uint64_t refused_ = 0;
   std::uint64_t rejected_ = 0;
   std::uint64_t mismatches_ = 0;

@@ -116,6 +116,7 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
     const Status admitted = setup_.admit(name, join.token(), newcomers_.at(id).stream->peer_name());
     if (!admitted.ok()) return refuse(id, name, admitted.error());
   }
+  if (failure_) return refuse(id, name, {ErrorCode::kClosed, failure_->message});
   if (const Status fits = check_model(join); !fits.ok()) return refuse(id, name, fits.error());
   const Result<std::size_t> slot = slot_for(join);
   if (!slot.ok()) return refuse(id, name, slot.error());
@@ -190,13 +191,23 @@ void HubCore::on_connected(Session& session) {
     session.lanes.send({.cargo = Cargo::kProbe},
                        std::make_shared<const ByteBuffer>(kProbeBytes, std::byte{0x55}));
   if (training_) return take_in(session);
-  const bool is_asked = std::ranges::any_of(
-      sessions_, [](const auto& entry) { return entry.second->progress.is_asked_for_state; });
-  if (!initial_.empty() || is_asked) return;
-  session.progress.is_asked_for_state = true;
+  ask_for_state();
+}
+
+// One that starts afresh sends the initial model; if it goes before it has, another one does.
+void HubCore::ask_for_state() {
+  if (training_ || failure_ || !initial_.empty()) return;
+  Session* next = nullptr;
+  for (const auto& [id, session] : sessions_) {
+    if (session->progress.is_asked_for_state) return;
+    if (next == nullptr && session->is_connected() && session->progress.is_fresh)
+      next = session.get();
+  }
+  if (next == nullptr) return;
+  next->progress.is_asked_for_state = true;
   Frame frame;
   frame.mutable_send_state();
-  (void)session.send(std::move(frame));
+  (void)next->send(std::move(frame));
 }
 
 // It goes on from where it stands if the journal reaches back so far.
@@ -231,7 +242,7 @@ void HubCore::on_state(Session& session, const Arrival& arrival) {
 }
 
 void HubCore::start_if_ready(TimePoint now) {
-  if (training_ || initial_.empty()) return;
+  if (training_ || failure_ || initial_.empty()) return;
   const bool is_planned = setup_.training.engine.recipe.planner != PlannerKind::kNone;
   Conditions links;
   for (const auto& [id, session] : sessions_) {

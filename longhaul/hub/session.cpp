@@ -20,7 +20,8 @@ Session::Session(Identity identity, StreamId control, StreamPtr stream, const Ca
 bool Session::send(Frame frame) {
   if (is_closed_) return false;
   if (is_writing_) {
-    if (outgoing_.size() >= kMostWaitingFrames) return false;
+    is_overrun_ |= outgoing_.size() >= kMostWaitingFrames;
+    if (is_overrun_) return false;
     outgoing_.push_back(std::move(frame));
     return true;
   }

@@ -29,8 +29,10 @@ class Session {
   [[nodiscard]] StreamId control() const { return control_; }
   [[nodiscard]] bool is_connected() const { return lanes.count() >= identity_.lanes; }
 
-  // On the control stream, in order. A peer that does not read for long is given up: false.
+  // On the control stream, in order. A peer that does not read for long is to be given up: false,
+  // and is_overrun().
   bool send(Frame frame);
+  [[nodiscard]] bool is_overrun() const { return is_overrun_; }
   void on_control_written();
   void read_control() { stream_->read(); }
   void close();
@@ -63,6 +65,7 @@ class Session {
   std::deque<Frame> outgoing_;
   bool is_writing_ = false;
   bool is_closed_ = false;
+  bool is_overrun_ = false;
   TimePoint last_heard_;
 };
 

@@ -1,0 +1,315 @@
+// A replica's side of the protocol, with the test as the hub.
+#include "longhaul/exchange/client_core.h"
+
+#include <gtest/gtest.h>
+
+#include "longhaul/codec/codec.h"
+#include "longhaul/codec/digest.h"
+#include "longhaul/exchange/protocol.h"
+#include "tests/transport/hand_stream.h"
+
+namespace longhaul {
+namespace {
+
+using testing::HandStream;
+using testing::HandStreamPtr;
+
+constexpr std::size_t kClientElements = 4;
+
+ByteBuffer payload_with(float value) {
+  Workers workers{1};
+  std::vector<float> residual(kClientElements);
+  const std::vector<float> update(kClientElements, value);
+  return make_codec(parse_codec("dense/fp32").value(), {{.name = "all", .count = kClientElements}},
+                    workers)
+      ->take({.residual = residual, .increment = update, .keep_ratio = 1});
+}
+
+SharedBytes shared(ByteBuffer bytes) {
+  return std::make_shared<const ByteBuffer>(std::move(bytes));
+}
+
+struct NewsBook final : ClientNews {
+  void on_welcome(std::size_t /*slot*/, std::size_t /*replicas*/,
+                  const std::set<std::uint64_t>& /*contributed*/) override {}
+  void on_enrolled(std::uint64_t from_step, const Plan& /*plan*/) override {
+    enrolled.push_back(from_step);
+  }
+  void on_mean(Mean mean, std::optional<std::uint64_t> own) override {
+    means.push_back({mean.round.step, (*mean.values)[0]});
+    owns.push_back(own);
+  }
+  void on_restart(State /*state*/) override { ++restarts; }
+  void on_failed(const Error& why) override { failure = why; }
+
+  std::vector<std::uint64_t> enrolled;
+  std::vector<std::pair<std::uint64_t, float>> means;
+  std::vector<std::optional<std::uint64_t>> owns;
+  int restarts = 0;
+  std::optional<Error> failure;
+};
+
+class DeafInbox final : public StreamInbox {
+  void put(StreamEvent /*event*/) override {}
+};
+
+class HandConnector final : public Connector {
+ public:
+  StreamPtr open(StreamEventsPtr /*events*/) override {
+    streams.push_back(std::make_shared<HandStream>());
+    return streams.back();
+  }
+  std::vector<HandStreamPtr> streams;  // ids are 1, 2, …
+};
+
+class ClientCoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override { connect(); }
+
+  void tick(Seconds by = Seconds(0)) {
+    now_ = time_after(now_, by);
+    core_.on_tick(now_);
+  }
+  // Dials, and is welcome with one lane.
+  void connect() {
+    const std::size_t before = connector_.streams.size();
+    for (int i = 0; i < 100 && connector_.streams.size() == before; ++i) tick(Seconds(0.1));
+    ASSERT_EQ(connector_.streams.size(), before + 1);
+    control_ = connector_.streams.size();
+    const auto frame = stream(control_).take(Frame::kJoin);
+    ASSERT_TRUE(frame);
+    join_ = frame->join();
+    written(control_);
+    Frame welcome;
+    welcome.mutable_welcome()->set_session(77);
+    welcome.mutable_welcome()->set_slot(1);
+    hear(control_, welcome);
+    lane_ = connector_.streams.size();
+    written(lane_);
+    (void)stream(lane_).take(Frame::kOpenLane);
+  }
+  void enroll(std::uint64_t from_step) {
+    Frame frame;
+    frame.mutable_enrolled()->set_from_step(from_step);
+    *frame.mutable_enrolled()->mutable_plan() = to_message(Plan{});
+    hear(control_, frame);
+  }
+  void breaks() {
+    core_.on_event({.stream = lane_, .what = StreamClosed{{ErrorCode::kClosed, "broken"}}}, now_);
+  }
+  void hear(StreamId id, Frame frame) {
+    core_.on_event({.stream = id, .what = FrameArrived{std::move(frame)}}, now_);
+  }
+  void written(StreamId id) { core_.on_event({.stream = id, .what = FrameWritten{}}, now_); }
+  HandStream& stream(StreamId id) { return *connector_.streams[id - 1]; }
+
+  void closed(std::uint64_t step, std::optional<std::uint64_t> own = {}) {
+    Frame frame;
+    frame.mutable_closed()->set_step(step);
+    frame.mutable_closed()->set_way(v1::WAY_UNION);
+    if (own) frame.mutable_closed()->set_own(*own);
+    hear(control_, frame);
+  }
+  void cargo(TransferId id, ByteBuffer bytes) {
+    OutgoingCargo out;
+    out.add(id, shared(std::move(bytes)));
+    while (!out.is_empty()) hear(lane_, out.next_chunk());
+  }
+  void mean(std::uint64_t step, float value, std::uint32_t restarts = 0) {
+    cargo({.cargo = Cargo::kMean, .step = step, .restarts = restarts}, payload_with(value));
+  }
+  void restart(std::uint64_t next_round, std::uint64_t first_step) {
+    Frame frame;
+    frame.mutable_restart()->set_bytes(to_bytes(State{}).size());
+    frame.mutable_restart()->set_next_round(next_round);
+    frame.mutable_restart()->set_first_step(first_step);
+    hear(control_, frame);
+  }
+  void snapshot(std::uint32_t restarts) {
+    cargo({.cargo = Cargo::kSnapshot, .restarts = restarts}, to_bytes(State{}));
+  }
+  // Steps of the updates that it sent on the lane.
+  std::vector<std::uint64_t> sent() {
+    std::vector<std::uint64_t> steps;
+    for (;;) {
+      while (const auto chunk = stream(lane_).take(Frame::kChunk))
+        steps.push_back(chunk->chunk().step());
+      written(lane_);
+      if (stream(lane_).written.empty()) return steps;
+    }
+  }
+
+  HandConnector connector_;
+  NewsBook news_;
+  TimePoint now_ = time_after(TimePoint{}, Seconds(100));
+  ClientCore core_{{.name = "me",
+                    .elements = kClientElements,
+                    .initial = shared(ByteBuffer(16)),
+                    .next_round = 0},
+                   connector_,
+                   std::make_shared<DeafInbox>(),
+                   news_};
+  StreamId control_ = 0;
+  StreamId lane_ = 0;
+  v1::Join join_;
+};
+
+using Means = std::vector<std::pair<std::uint64_t, float>>;
+
+TEST_F(ClientCoreTest, ConnectsAnewWithItsSessionAndSlot) {
+  EXPECT_EQ(join_.session(), 0U);
+  EXPECT_FALSE(join_.has_slot());
+  breaks();
+  connect();
+  EXPECT_EQ(join_.session(), 77U);
+  EXPECT_EQ(join_.slot(), 1U);
+}
+
+TEST_F(ClientCoreTest, AHubThatIsSilentIsGone) {
+  tick(Seconds(4.9));
+  EXPECT_EQ(core_.reconnections(), 0U);
+  tick(Seconds(0.2));
+  EXPECT_EQ(core_.reconnections(), 1U);
+  EXPECT_TRUE(stream(control_).is_closed);
+  EXPECT_TRUE(stream(lane_).is_closed);
+}
+
+TEST_F(ClientCoreTest, SendsAgainWhatWasNotMerged) {
+  enroll(0);
+  for (std::uint64_t step = 0; step < 3; ++step) core_.submit(step, shared(payload_with(1)));
+  EXPECT_EQ(sent(), (std::vector<std::uint64_t>{0, 1, 2}));
+  closed(0);
+  mean(0, 5);
+  breaks();
+  core_.submit(3, shared(payload_with(1)));
+  connect();
+  EXPECT_EQ(join_.next_round(), 1U);
+  closed(1);
+  mean(1, 6);
+  enroll(2);
+  EXPECT_EQ(sent(), (std::vector<std::uint64_t>{2, 3}));
+  EXPECT_EQ(news_.means, (Means{{0, 5.0F}, {1, 6.0F}}));
+}
+
+TEST_F(ClientCoreTest, AMeanThatComesAgainIsNotToldAgain) {
+  enroll(0);
+  for (int i = 0; i < 2; ++i) {
+    closed(0, 9);
+    mean(0, 5);
+  }
+  EXPECT_EQ(news_.means, (Means{{0, 5.0F}}));
+  EXPECT_EQ(news_.owns.front(), 9U);
+}
+
+TEST_F(ClientCoreTest, AnUpdateWhoseMeanIsHereIsNotSent) {
+  enroll(0);
+  closed(0);
+  mean(0, 5);
+  core_.submit(0, shared(payload_with(1)));
+  EXPECT_TRUE(sent().empty());
+  EXPECT_TRUE(core_.kept().empty());
+}
+
+TEST_F(ClientCoreTest, NothingChangesUntilTheSnapshotIsHere) {
+  enroll(0);
+  core_.submit(0, shared(payload_with(1)));
+  restart(100, 102);
+  breaks();
+  connect();
+  EXPECT_EQ(join_.next_round(), 0U);
+  EXPECT_EQ(news_.restarts, 0);
+  EXPECT_EQ(core_.kept().size(), 1U);
+}
+
+TEST_F(ClientCoreTest, MeansWaitForTheSnapshotThatTheyFollow) {
+  restart(100, 102);
+  closed(100);
+  mean(100, 5, 1);
+  EXPECT_TRUE(news_.means.empty());
+  snapshot(1);
+  EXPECT_EQ(news_.restarts, 1);
+  EXPECT_EQ(news_.means, (Means{{100, 5.0F}}));
+}
+
+TEST_F(ClientCoreTest, ASnapshotMayOvertakeItsAnnouncement) {
+  mean(100, 5, 1);
+  snapshot(1);
+  EXPECT_EQ(news_.restarts, 0);
+  restart(100, 102);
+  EXPECT_EQ(news_.restarts, 1);
+  closed(100);
+  EXPECT_EQ(news_.means, (Means{{100, 5.0F}}));
+}
+
+TEST_F(ClientCoreTest, CargoOfAStateThatIsGoneIsNotTakenForTheNext) {
+  enroll(0);
+  closed(3);
+  restart(3, 5);
+  mean(3, 1, 0);  // announced before, and late
+  snapshot(1);
+  closed(3);
+  EXPECT_TRUE(news_.means.empty());
+  mean(3, 2, 1);
+  EXPECT_EQ(news_.means, (Means{{3, 2.0F}}));
+}
+
+TEST_F(ClientCoreTest, OfTwoSnapshotsTheLastOneCounts) {
+  restart(3, 5);
+  restart(8, 10);
+  snapshot(1);
+  EXPECT_EQ(news_.restarts, 0);
+  snapshot(2);
+  EXPECT_EQ(news_.restarts, 1);
+  breaks();
+  connect();
+  EXPECT_EQ(join_.next_round(), 8U);
+  EXPECT_EQ(join_.first_step(), 10U);
+  EXPECT_FALSE(join_.is_fresh());
+}
+
+TEST_F(ClientCoreTest, WhatWasSubmittedBeforeASnapshotIsForgotten) {
+  enroll(0);
+  for (std::uint64_t step = 0; step < 6; ++step) core_.submit(step, shared(payload_with(1)));
+  (void)sent();
+  restart(3, 5);
+  snapshot(1);
+  enroll(5);
+  EXPECT_TRUE(sent().empty());
+}
+
+TEST_F(ClientCoreTest, AForwardedMeanNeedsTheVeryUpdateThatItCountsOn) {
+  enroll(0);
+  core_.submit(0, shared(payload_with(1)));
+  Frame frame;
+  frame.mutable_closed()->set_way(v1::WAY_FORWARDED);
+  frame.mutable_closed()->set_own(digest_of(payload_with(2)));
+  v1::Contribution& own = *frame.mutable_closed()->add_contributions();
+  own.set_slot(1);
+  own.set_weight(1);
+  hear(control_, frame);
+  cargo({.cargo = Cargo::kMean}, {});
+  EXPECT_TRUE(news_.means.empty());
+  EXPECT_EQ(core_.reconnections(), 1U);
+}
+
+TEST_F(ClientCoreTest, ARefusalForGoodIsFinalAndAnotherIsNot) {
+  breaks();
+  for (const bool is_final : {false, true}) {
+    const std::size_t before = connector_.streams.size();
+    while (connector_.streams.size() == before) tick(Seconds(0.1));
+    Frame frame;
+    frame.mutable_refused()->set_is_final(is_final);
+    hear(connector_.streams.size(), frame);
+    EXPECT_EQ(news_.failure.has_value(), is_final);
+  }
+}
+
+TEST_F(ClientCoreTest, WhatIsNotAChunkEndsALane) {
+  Frame frame;
+  frame.mutable_pong();
+  hear(lane_, frame);
+  EXPECT_EQ(core_.reconnections(), 1U);
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,378 @@
+// The hub's state machine: what it refuses, what it counts, whom it waits for.
+#include "longhaul/hub/hub_core.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/hub/hub_desk.h"
+
+namespace longhaul {
+namespace {
+
+using testing::dense_payload;
+using testing::desk_setup;
+using testing::HubDesk;
+using testing::join_frame;
+
+TEST(HubCore, RefusesWhoSpeaksAnotherProtocolForGood) {
+  HubDesk desk;
+  Frame frame = join_frame("a");
+  frame.mutable_join()->set_protocol(kProtocolVersion + 1);
+  const auto refused = desk.refusal(frame);
+  ASSERT_TRUE(refused);
+  EXPECT_TRUE(refused->is_final());
+  EXPECT_EQ(desk.core.status().refused, 1U);
+}
+
+TEST(HubCore, RefusesAnotherModelAndOtherFirstParameters) {
+  HubDesk desk;
+  (void)desk.join(join_frame("a"));
+  Frame larger = join_frame("b");
+  larger.mutable_join()->set_elements(5);
+  Frame other = join_frame("b");
+  other.mutable_join()->set_model(8);
+  Frame elsewhere = join_frame("b");
+  elsewhere.mutable_join()->set_initial(1);
+  for (const Frame& frame : {larger, other, elsewhere}) {
+    const auto refused = desk.refusal(frame);
+    ASSERT_TRUE(refused);
+    EXPECT_TRUE(refused->is_final());
+  }
+}
+
+TEST(HubCore, RefusesFieldsOutOfRange) {
+  HubDesk desk;
+  std::vector<Frame> frames(6, join_frame("a"));
+  frames[0].mutable_join()->set_name("../a");
+  frames[1].mutable_join()->set_lanes(0);
+  frames[2].mutable_join()->set_lanes(1000);
+  frames[3].mutable_join()->set_elements(0);
+  frames[4].mutable_join()->set_weight(-1);
+  frames[5].mutable_join()->set_weight(std::numeric_limits<float>::quiet_NaN());
+  for (const Frame& frame : frames) EXPECT_TRUE(desk.refusal(frame));
+  EXPECT_EQ(desk.core.status().refused, frames.size());
+}
+
+TEST(HubCore, ALaneOfNoSessionIsClosed) {
+  HubDesk desk;
+  const HubDesk::Joined a = desk.join(join_frame("a"));
+  const HubDesk::Peer lane = desk.open();
+  Frame frame;
+  frame.mutable_open_lane()->set_session(a.welcome.session() + 1);
+  desk.hear(lane, frame);
+  EXPECT_TRUE(lane.is_gone());
+  EXPECT_FALSE(a.lane.is_gone());
+}
+
+TEST(HubCore, WhoDoesNotSpeakTheProtocolIsClosed) {
+  HubDesk desk;
+  for (const bool has_chunk : {false, true}) {
+    Frame frame;
+    if (has_chunk) frame.mutable_chunk();
+    const HubDesk::Peer peer = desk.open();
+    desk.hear(peer, frame);
+    EXPECT_TRUE(peer.is_gone());
+  }
+  EXPECT_EQ(desk.core.status().refused, 2U);
+}
+
+TEST(HubCore, ALiveNameIsTakenUnlessItsOwnerComesAnew) {
+  HubDesk desk;
+  const HubDesk::Joined a = desk.join(join_frame("a"));
+  Frame again = join_frame("a");
+  const auto refused = desk.refusal(again);
+  ASSERT_TRUE(refused);
+  EXPECT_FALSE(refused->is_final());  // it may be gone soon
+  EXPECT_FALSE(a.control.is_gone());
+  again.mutable_join()->set_session(a.welcome.session());
+  const HubDesk::Joined anew = desk.join(again);
+  EXPECT_TRUE(a.control.is_gone());
+  EXPECT_TRUE(a.lane.is_gone());
+  EXPECT_EQ(anew.welcome.slot(), a.welcome.slot());
+}
+
+TEST(HubCore, SlotsAreGivenInOrderOrAsWantedAndNoMoreThanThereAre) {
+  HubDesk desk(desk_setup("d-sgd", 3));
+  Frame wants = join_frame("a");
+  wants.mutable_join()->set_slot(1);
+  EXPECT_EQ(desk.join(wants).welcome.slot(), 1U);
+  EXPECT_EQ(desk.join(join_frame("b")).welcome.slot(), 0U);
+  Frame taken = join_frame("c");
+  taken.mutable_join()->set_slot(1);
+  EXPECT_TRUE(desk.refusal(taken));
+  taken.mutable_join()->set_slot(3);
+  EXPECT_TRUE(desk.refusal(taken));
+  EXPECT_EQ(desk.join(join_frame("c")).welcome.slot(), 2U);
+  EXPECT_TRUE(desk.refusal(join_frame("d")));
+}
+
+TEST(HubCore, StartsWhenAllWhoMustBeThereAre) {
+  HubDesk desk;
+  const HubDesk::Joined a = desk.join(join_frame("a"));
+  ASSERT_TRUE(a.control.stream->take(Frame::kSendState));
+  desk.send_model(a);
+  EXPECT_FALSE(desk.core.status().is_started);
+  const HubDesk::Joined b = desk.join(join_frame("b"));
+  EXPECT_TRUE(desk.core.status().is_started);
+  EXPECT_TRUE(a.control.stream->take(Frame::kEnrolled));
+  EXPECT_TRUE(b.control.stream->take(Frame::kEnrolled));
+}
+
+TEST(HubCore, AsksAnotherOneForTheModelIfTheFirstGoes) {
+  HubDesk desk;
+  const HubDesk::Joined a = desk.join(join_frame("a"));
+  const HubDesk::Joined b = desk.join(join_frame("b"));
+  ASSERT_TRUE(a.control.stream->take(Frame::kSendState));
+  ASSERT_FALSE(b.control.stream->take(Frame::kSendState));
+  desk.breaks(a.control);
+  desk.advance(Seconds(0.1));
+  EXPECT_TRUE(b.control.stream->take(Frame::kSendState));
+}
+
+TEST(HubCore, AModelThatIsNotWhatItsSenderToldIsRejected) {
+  HubDesk desk;
+  const HubDesk::Joined a = desk.join(join_frame("a"));
+  desk.send(a, {.cargo = Cargo::kSnapshot}, ByteBuffer(16));
+  EXPECT_TRUE(a.control.is_gone());
+  EXPECT_EQ(desk.core.status().rejected, 1U);
+}
+
+TEST(HubCore, ChunksOutOfRangeEndTheConnection) {
+  HubDesk desk;
+  const std::vector<HubDesk::Joined> all = desk.start();
+  Frame frame;
+  frame.mutable_chunk()->set_total(10);
+  frame.mutable_chunk()->set_offset(8);
+  frame.mutable_chunk()->set_data("123");
+  desk.hear(all[0].lane, frame);
+  EXPECT_TRUE(all[0].control.is_gone());
+  EXPECT_FALSE(all[1].control.is_gone());
+  EXPECT_EQ(desk.core.status().rejected, 1U);
+}
+
+TEST(HubCore, WhatIsNotAChunkEndsALane) {
+  HubDesk desk;
+  const std::vector<HubDesk::Joined> all = desk.start();
+  Frame frame;
+  frame.mutable_ping();
+  desk.hear(all[0].lane, frame);
+  EXPECT_TRUE(all[0].control.is_gone());
+}
+
+TEST(HubCore, AnUpdateFarAheadEndsTheConnection) {
+  HubDesk desk;
+  const std::vector<HubDesk::Joined> all = desk.start();
+  desk.update(all[0], 1'000'000, dense_payload(1));
+  EXPECT_TRUE(all[0].control.is_gone());
+  EXPECT_EQ(desk.core.status().rejected, 1U);
+}
+
+TEST(HubCore, APayloadThatDoesNotParseIsRejectedAndTheRoundCloses) {
+  ByteBuffer truncated = dense_payload(1);
+  truncated.pop_back();
+  ByteBuffer damaged = dense_payload(1);
+  damaged.back() ^= std::byte{1};
+  const ByteBuffer infinite = [] {
+    ByteBuffer bytes = dense_payload(1);
+    const float value = std::numeric_limits<float>::infinity();
+    std::ranges::copy(std::as_bytes(std::span(&value, 1)), bytes.end() - 4);
+    reseal_payload(bytes);
+    return bytes;
+  }();
+  for (const ByteBuffer& bad : {truncated, damaged, infinite}) {
+    HubDesk desk;
+    const std::vector<HubDesk::Joined> all = desk.start();
+    desk.update(all[0], 0, bad);
+    EXPECT_EQ(desk.core.status().rejected, 1U);
+    desk.update(all[1], 0, dense_payload(2));
+    ASSERT_EQ(desk.rounds.size(), 2U);
+    EXPECT_EQ(desk.rounds[1].contributors, std::vector<std::size_t>{1});
+    const auto closed = all[0].control.stream->take(Frame::kClosed);
+    ASSERT_TRUE(closed);
+    EXPECT_FALSE(closed->closed().has_own());
+    EXPECT_FALSE(all[0].control.is_gone());
+  }
+}
+
+TEST(HubCore, ANewcomerThatStaysSilentIsClosed) {
+  HubDesk desk;
+  const HubDesk::Peer peer = desk.open();
+  desk.advance(Seconds(4));
+  EXPECT_FALSE(peer.is_gone());
+  desk.advance(Seconds(2));
+  EXPECT_TRUE(peer.is_gone());
+}
+
+TEST(HubCore, ASilentReplicaIsDroppedAndItsRoundsCloseWithoutIt) {
+  HubDesk desk;
+  const std::vector<HubDesk::Joined> all = desk.start();
+  desk.advance(Seconds(4));
+  desk.update(all[1], 0, dense_payload(1));
+  desk.advance(Seconds(2));
+  EXPECT_TRUE(all[0].control.is_gone());
+  EXPECT_FALSE(all[1].control.is_gone());
+  ASSERT_EQ(desk.rounds.size(), 2U);
+  EXPECT_EQ(desk.rounds[1].contributors, std::vector<std::size_t>{1});
+}
+
+TEST(HubCore, WhoHasAnotherSharedModelIsGivenTheHubs) {
+  HubDesk desk;
+  const std::vector<HubDesk::Joined> all = desk.start();
+  v1::Report report;
+  report.set_step(0);
+  report.set_digest(digest_of(testing::desk_model()));
+  desk.report(all[0], report);
+  EXPECT_EQ(desk.core.status().mismatches, 0U);
+  report.set_digest(1);
+  desk.report(all[0], report);
+  EXPECT_EQ(desk.core.status().mismatches, 1U);
+  EXPECT_TRUE(all[0].control.stream->take(Frame::kRestart));
+  EXPECT_TRUE(all[0].lane.stream->take(Frame::kChunk));
+  desk.report(all[0], report);  // of the state that is gone
+  EXPECT_EQ(desk.core.status().mismatches, 1U);
+}
+
+v1::Report loaded_report(std::uint64_t step, std::uint32_t restarts) {
+  v1::Report report;
+  report.set_step(step);
+  report.set_restarts(restarts);
+  return report;
+}
+
+// A replica that was killed and starts anew while its earlier updates are still in open rounds.
+class HubCoreLives : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    all_ = desk_.start();
+    for (std::uint64_t step = 0; step < 3; ++step) desk_.update(all_[0], step, dense_payload(1));
+    desk_.update(all_[1], 0, dense_payload(2));
+    desk_.breaks(all_[0].control);
+    anew_ = desk_.join(join_frame("replica-0"));
+    const auto restart = anew_.control.stream->take(Frame::kRestart);
+    ASSERT_TRUE(restart);
+    first_step_ = restart->restart().first_step();
+    EXPECT_EQ(restart->restart().next_round(), 1U);
+    EXPECT_EQ(first_step_, 3U);  // two steps of delay
+  }
+  HubDesk desk_{desk_setup("dd-sgd")};
+  std::vector<HubDesk::Joined> all_;
+  HubDesk::Joined anew_;
+  std::uint64_t first_step_ = 0;
+};
+
+TEST_F(HubCoreLives, IsAMemberOnceItReportsTheStateThatItWasGiven) {
+  desk_.report(anew_, loaded_report(first_step_, 0));  // of the state that is gone
+  EXPECT_FALSE(anew_.control.stream->take(Frame::kEnrolled));
+  desk_.report(anew_, loaded_report(first_step_, 1));
+  const auto enrolled = anew_.control.stream->take(Frame::kEnrolled);
+  ASSERT_TRUE(enrolled);
+  EXPECT_EQ(enrolled->enrolled().from_step(), first_step_);
+}
+
+TEST_F(HubCoreLives, UpdatesOfTheEarlierStateAreNotTaken) {
+  desk_.report(anew_, loaded_report(first_step_, 1));
+  desk_.update(anew_, first_step_, dense_payload(7), 0);
+  for (std::uint64_t step = 1; step <= 3; ++step) desk_.update(all_[1], step, dense_payload(2));
+  EXPECT_EQ(desk_.core.status().next_round, first_step_);
+  desk_.update(anew_, first_step_, dense_payload(8), 1);
+  EXPECT_EQ(desk_.core.status().next_round, first_step_ + 1);
+}
+
+TEST_F(HubCoreLives, WhatTheEarlierLifeSentIsInAndNotTakenForItsOwn) {
+  for (std::uint64_t step = 1; step < 3; ++step) {
+    desk_.update(all_[1], step, dense_payload(2));
+    const auto closed = anew_.control.stream->take(Frame::kClosed);
+    ASSERT_TRUE(closed);
+    EXPECT_EQ(closed->closed().step(), step);
+    EXPECT_EQ(closed->closed().own(), digest_of(dense_payload(1)));
+    EXPECT_EQ(closed->closed().way(), v1::WAY_UNION);  // it does not have that payload
+    EXPECT_EQ(desk_.rounds.back().contributors, (std::vector<std::size_t>{0, 1}));
+  }
+}
+
+TEST_F(HubCoreLives, AReplicaThatConnectsAnewTakesPartFromTheStepOfItsStateOn) {
+  desk_.breaks(anew_.lane);
+  Frame again = join_frame("replica-0");
+  again.mutable_join()->set_is_fresh(false);
+  again.mutable_join()->set_next_round(1);
+  again.mutable_join()->set_first_step(first_step_);
+  const HubDesk::Joined back = desk_.join(again);
+  const auto enrolled = back.control.stream->take(Frame::kEnrolled);
+  ASSERT_TRUE(enrolled);
+  EXPECT_EQ(enrolled->enrolled().from_step(), first_step_);
+  desk_.update(all_[1], 1, dense_payload(2));
+  EXPECT_EQ(desk_.core.status().next_round, 2U);
+}
+
+TEST_F(HubCoreLives, NobodyIsFurtherThanTheModel) {
+  desk_.breaks(anew_.lane);
+  Frame again = join_frame("replica-0");
+  again.mutable_join()->set_is_fresh(false);
+  again.mutable_join()->set_next_round(1);
+  again.mutable_join()->set_first_step(1'000'000);
+  desk_.breaks(all_[1].control);
+  const HubDesk::Joined back = desk_.join(again);
+  EXPECT_LE(desk_.core.status().next_round, 3U);
+}
+
+TEST_F(HubCoreLives, RoundsThatNobodyCanFillCloseWhenAllStartAnew) {
+  desk_.breaks(all_[1].control);
+  desk_.report(anew_, loaded_report(first_step_, 1));
+  EXPECT_EQ(desk_.core.status().next_round, first_step_);
+  EXPECT_EQ(desk_.rounds.back().contributors, std::vector<std::size_t>{0});
+}
+
+TEST(HubCore, AResubmissionIsInOnce) {
+  HubDesk desk;
+  const std::vector<HubDesk::Joined> all = desk.start();
+  desk.update(all[0], 0, dense_payload(1));
+  desk.breaks(all[0].lane);  // it cannot know that all of it arrived
+  Frame again = join_frame("replica-0");
+  again.mutable_join()->set_is_fresh(false);
+  const HubDesk::Joined back = desk.join(again);
+  desk.update(back, 0, dense_payload(1));
+  desk.update(all[1], 0, dense_payload(2));
+  ASSERT_EQ(desk.rounds.size(), 2U);
+  EXPECT_EQ(desk.rounds[1].contributors, (std::vector<std::size_t>{0, 1}));
+  const auto closed = back.control.stream->take(Frame::kClosed);
+  ASSERT_TRUE(closed);
+  EXPECT_EQ(closed->closed().own(), digest_of(dense_payload(1)));
+}
+
+// A run without links: a stream that takes nothing holds the means of one replica back.
+TEST(HubCore, WhoIsSlowerThanTheJournalForgetsGetsAnotherSnapshot) {
+  HubSetup setup = desk_setup();
+  setup.training.journal.rounds = 3;
+  HubDesk desk(std::move(setup));
+  const std::vector<HubDesk::Joined> all = desk.start();
+  desk.breaks(all[0].control);
+  for (std::uint64_t step = 0; step < 10; ++step) desk.update(all[1], step, dense_payload(1));
+  Frame again = join_frame("replica-0");
+  again.mutable_join()->set_is_fresh(false);
+  const HubDesk::Joined back = desk.join(again);
+  ASSERT_TRUE(back.control.stream->take(Frame::kRestart));
+  EXPECT_FALSE(back.control.stream->take(Frame::kEnrolled));
+}
+
+TEST(HubCore, AJournalThatCannotBeWrittenEndsTheRunAndNobodyStartsAnother) {
+  const std::filesystem::path file =
+      std::filesystem::path(::testing::TempDir()) / "longhaul_hub_core_not_a_directory";
+  std::ofstream(file) << "a file";
+  HubSetup setup = desk_setup("d-sgd", 1);
+  setup.training.directory = file;
+  HubDesk desk(std::move(setup));
+  const HubDesk::Joined a = desk.join(join_frame("a"));
+  desk.send_model(a);
+  EXPECT_FALSE(desk.core.status().is_started);
+  EXPECT_TRUE(a.control.stream->take(Frame::kGoodbye));
+  desk.breaks(a.control);
+  const auto refused = desk.refusal(join_frame("a"));
+  ASSERT_TRUE(refused);
+  EXPECT_FALSE(refused->is_final());
+  std::filesystem::remove(file);
+}
+
+}  // namespace
+}  // namespace longhaul
