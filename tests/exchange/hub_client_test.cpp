@@ -1,0 +1,134 @@
+// The exchange over a hub, with its thread, and the test as the hub.
+#include "longhaul/exchange/hub_client.h"
+
+#include <gtest/gtest.h>
+
+#include "longhaul/codec/codec.h"
+#include "longhaul/codec/digest.h"
+#include "longhaul/exchange/protocol.h"
+#include "tests/transport/hand_stream.h"
+
+namespace longhaul {
+namespace {
+
+constexpr std::size_t kElements = 4;
+
+ByteBuffer payload_of(float value) {
+  Workers workers{1};
+  std::vector<float> residual(kElements);
+  const std::vector<float> update(kElements, value);
+  return make_codec(parse_codec("dense/fp32").value(), {{.name = "all", .count = kElements}},
+                    workers)
+      ->take({.residual = residual, .increment = update, .keep_ratio = 1});
+}
+
+// Hands the ears of every stream to the test.
+class EarConnector final : public Connector {
+ public:
+  StreamPtr open(StreamEventsPtr events) override {
+    EXPECT_TRUE(opened.push(std::move(events)));
+    return std::make_shared<testing::HandStream>();
+  }
+  Mailbox<StreamEventsPtr> opened{10};
+};
+
+class HubClientTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    control_ = next_stream();
+    control_->on_written();
+    Frame frame;
+    frame.mutable_welcome()->set_session(1);
+    control_->on_frame(frame);
+    lane_ = next_stream();
+    lane_->on_written();
+    enroll(0);
+    ASSERT_TRUE(client_.first_plan(limit()).ok());
+  }
+  static Deadline limit() { return deadline_after(Seconds(20)); }
+  StreamEventsPtr next_stream() { return connector_.opened.pop_until(limit()).value(); }
+
+  void enroll(std::uint64_t from_step) {
+    Frame frame;
+    frame.mutable_enrolled()->set_from_step(from_step);
+    *frame.mutable_enrolled()->mutable_plan() = to_message(Plan{});
+    control_->on_frame(frame);
+  }
+  void close(std::uint64_t step, std::optional<std::uint64_t> own, std::uint32_t restarts = 0) {
+    Frame frame;
+    frame.mutable_closed()->set_step(step);
+    frame.mutable_closed()->set_way(v1::WAY_UNION);
+    if (own) frame.mutable_closed()->set_own(*own);
+    control_->on_frame(frame);
+    cargo({.cargo = Cargo::kMean, .step = step, .restarts = restarts}, payload_of(5));
+  }
+  void cargo(TransferId id, ByteBuffer bytes) {
+    OutgoingCargo out;
+    out.add(id, std::make_shared<const ByteBuffer>(std::move(bytes)));
+    while (!out.is_empty()) lane_->on_frame(out.next_chunk());
+  }
+  void restart(std::uint64_t next_round, std::uint64_t first_step) {
+    Frame frame;
+    frame.mutable_restart()->set_bytes(to_bytes(State{}).size());
+    frame.mutable_restart()->set_next_round(next_round);
+    frame.mutable_restart()->set_first_step(first_step);
+    control_->on_frame(frame);
+    cargo({.cargo = Cargo::kSnapshot, .restarts = 1}, to_bytes(State{}));
+  }
+  // Everything that was said before has been heard, as a round that closed after it is known.
+  void settle(std::uint64_t spare_step, std::uint32_t restarts = 0) {
+    close(spare_step, {}, restarts);
+    ASSERT_TRUE(client_.collect({.step = spare_step}, limit()).ok());
+  }
+  void submit(std::uint64_t step, float value) {
+    client_.submit({.round = {.step = step}, .elements = kElements, .payload = payload_of(value)});
+  }
+
+  SystemClock clock_;
+  EarConnector connector_;
+  HubClient client_{
+      {.name = "me", .elements = kElements, .silence = Seconds(60)}, connector_, clock_};
+  StreamEventsPtr control_;
+  StreamEventsPtr lane_;
+};
+
+TEST_F(HubClientTest, ReturnsAnUpdateThatIsNotInItsMean) {
+  submit(0, 1);
+  close(0, {});
+  EXPECT_EQ(client_.collect({.step = 0}, limit())->returned, payload_of(1));
+  submit(1, 2);
+  close(1, digest_of(payload_of(2)));
+  EXPECT_TRUE(client_.collect({.step = 1}, limit())->returned.empty());
+}
+
+// The round closed without this replica while it was still computing its gradient.
+TEST_F(HubClientTest, ReturnsAnUpdateWhoseMeanCameFirst) {
+  close(0, {});
+  settle(1);
+  submit(0, 1);
+  EXPECT_EQ(client_.collect({.step = 0}, limit())->returned, payload_of(1));
+}
+
+TEST_F(HubClientTest, ReturnsAnUpdateIfThatOfAnEarlierLifeIsIn) {
+  submit(0, 1);
+  close(0, digest_of(payload_of(2)));
+  EXPECT_EQ(client_.collect({.step = 0}, limit())->returned, payload_of(1));
+}
+
+TEST_F(HubClientTest, WhatBelongsToTheEarlierStateEndsWithIt) {
+  submit(3, 1);
+  close(0, {});
+  restart(3, 4);
+  EXPECT_EQ(client_.collect({.step = 1}, limit()).error().code, ErrorCode::kMismatch);
+  EXPECT_EQ(client_.stance(1, limit()).value(), Stance::kRestart);
+  submit(4, 1);  // by a training thread that has not looked yet
+  (void)client_.take_snapshot();
+  EXPECT_EQ(client_.stance(4, deadline_after(Seconds(0))).error().code, ErrorCode::kDeadline);
+  close(3, digest_of(payload_of(1)), 1);
+  settle(4, 1);
+  EXPECT_TRUE(client_.collect({.step = 3}, limit())->returned.empty());
+  EXPECT_FALSE(client_.collect({.step = 0}, deadline_after(Seconds(0))).ok());
+}
+
+}  // namespace
+}  // namespace longhaul
