@@ -311,6 +311,7 @@ void ClientCore::on_snapshot(const Arrival& arrival, TimePoint now) {
   first_step_ = c.restart->first_step();
   c.restarted = c.restarts;
   c.restart.reset();
+  c.is_enrolled = false;
   means_beyond_.clear();
   kept_.clear();
   setup_.is_fresh = false;

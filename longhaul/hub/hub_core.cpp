@@ -37,6 +37,9 @@ Status HubCore::resume() {
   if (!training_) return Done{};
   elements_ = training_->model().shared().size();
   if (setup_.steps > 0) last_step_ = setup_.steps - 1;
+  const Result<Journal::Slots> slots = Journal::read_slots(setup_.training.directory);
+  if (!slots.ok()) return slots.error();
+  for (const auto& [name, slot] : *slots) replicas_[name].status.slot = slot;
   log_.info("goes on at round " + std::to_string(training_->book().next_step()));
   return Done{};
 }
@@ -165,10 +168,12 @@ void HubCore::on_control(Session& session, const Frame& frame) {
 
 void HubCore::on_report(Session& session, const v1::Report& report) {
   ReplicaStatus& status = replica_of(session).status;
-  status.step = report.step();
-  status.loss = report.loss();
-  status.waiting_share = report.waiting_share();
-  if (report.compute_s() > 0) status.measured.compute = Seconds(report.compute_s());
+  if (report.step() > 0) status.step = report.step();  // else it only tells what it measured
+  if (report.compute_s() > 0) {
+    status.loss = report.loss();
+    status.waiting_share = report.waiting_share();
+    status.measured.compute = Seconds(report.compute_s());
+  }
   if (report.round_trip_s() > 0) status.measured.latency = Seconds(report.round_trip_s() / 2);
   for (const v1::Sample& sample : report.down()) {
     if (sample.bytes() > 0 && sample.duration_s() > 0)
@@ -271,6 +276,14 @@ void HubCore::close_rounds(TimePoint now) {
     for (const auto& [id, session] : sessions_) send_means(*session);
     if (watcher_) watcher_({.outcome = *outcome, .time = now});
   }
+}
+
+void HubCore::keep_slots() {
+  if (setup_.training.directory.empty()) return;
+  Journal::Slots slots;
+  for (const auto& [name, replica] : replicas_) slots[name] = replica.status.slot;
+  const Status kept = Journal::write_slots(setup_.training.directory, slots);
+  if (!kept.ok()) fail(kept.error());
 }
 
 // The journal cannot be written: going on could lose a round that some have merged.

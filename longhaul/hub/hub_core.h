@@ -128,6 +128,7 @@ class HubCore {
   void send_means(Session& session);
   void send_mean(Session& session, const JournalRound& round);
   void drop(Session& session, const std::string& why);
+  void keep_slots();
   void fail(const Error& why);
 
   [[nodiscard]] Replica& replica_of(const Session& session) {

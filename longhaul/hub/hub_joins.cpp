@@ -120,6 +120,11 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
   if (const Status fits = check_model(join); !fits.ok()) return refuse(id, name, fits.error());
   const Result<std::size_t> slot = slot_for(join);
   if (!slot.ok()) return refuse(id, name, slot.error());
+  if (!replicas_.contains(name)) {
+    replicas_[name].status.slot = *slot;
+    keep_slots();
+    if (failure_) return refuse(id, name, {ErrorCode::kClosed, failure_->message});
+  }
   if (Session* earlier = replicas_[name].session) {
     if (join.session() != earlier->identity().id)
       return refuse(id, name, {ErrorCode::kClosed, "a replica of this name is here already"});

@@ -15,6 +15,7 @@ namespace longhaul {
 namespace {
 
 constexpr std::size_t kMostStateBytes = std::size_t{1} << 40;
+constexpr const char* kSlotsName = "replicas.safetensors";
 constexpr std::uint32_t kRecordMagic = 0x4C485231;  // "LHR1"
 constexpr std::size_t kRecordHeaderBytes = 16;      // magic, length, digest
 
@@ -155,6 +156,38 @@ Status Journal::keep_in(const std::filesystem::path& directory, const State& sta
     std::filesystem::remove(directory / log_name(old[i]), failure);
   }
   return Done{};
+}
+
+Result<Journal::Slots> Journal::read_slots(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory / kSlotsName;
+  if (!std::filesystem::exists(path)) return Slots();
+  const Result<ByteBuffer> bytes = read_file(path, kMostStateBytes);
+  if (!bytes.ok()) return bytes.error();
+  Result<State> state = state_from_bytes(*bytes);
+  if (!state.ok()) return std::move(state).error().within(path.string());
+  const auto names = state->value<std::vector<std::string>>("names");
+  const auto numbers = state->value<std::vector<std::uint64_t>>("slots");
+  if (!names.ok()) return names.error();
+  if (!numbers.ok()) return numbers.error();
+  if (names->size() != numbers->size())
+    return Error{ErrorCode::kMismatch, path.string() + ": not one slot for each name"};
+  Slots slots;
+  for (std::size_t i = 0; i < names->size(); ++i) slots[(*names)[i]] = (*numbers)[i];
+  return slots;
+}
+
+Status Journal::write_slots(const std::filesystem::path& directory, const Slots& slots) {
+  std::error_code failure;
+  std::filesystem::create_directories(directory, failure);
+  std::vector<std::string> names;
+  std::vector<std::uint64_t> numbers;
+  for (const auto& [name, slot] : slots) {
+    names.push_back(name);
+    numbers.push_back(slot);
+  }
+  State state;
+  state.values = {{"names", names}, {"slots", numbers}};
+  return write_file_atomically(directory / kSlotsName, to_bytes(state));
 }
 
 Status Journal::log(const JournalRound& round) {

@@ -9,7 +9,9 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "longhaul/base/result.h"
@@ -54,6 +56,12 @@ class Journal {
   // From now on every round goes to `directory` too, after a snapshot of `state`, whose next round
   // is `step`. Rounds at hand from that one on are in the new log from the beginning.
   Status keep_in(const std::filesystem::path& directory, const State& state, std::uint64_t step);
+
+  // Which replica has which slot: contributors are slots, so a name keeps its own for the whole
+  // run.
+  using Slots = std::map<std::string, std::uint64_t>;
+  static Result<Slots> read_slots(const std::filesystem::path& directory);
+  static Status write_slots(const std::filesystem::path& directory, const Slots& slots);
 
   // A round has closed: on disk before anyone is told, if it is kept there.
   Status log(const JournalRound& round);

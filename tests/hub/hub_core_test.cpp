@@ -341,37 +341,61 @@ TEST(HubCore, AResubmissionIsInOnce) {
   EXPECT_EQ(closed->closed().own(), digest_of(dense_payload(1)));
 }
 
-// A run without links: a stream that takes nothing holds the means of one replica back.
-TEST(HubCore, WhoIsSlowerThanTheJournalForgetsGetsAnotherSnapshot) {
+TEST(HubCore, WhoIsSlowerThanTheJournalForgetsGetsASnapshot) {
   HubSetup setup = desk_setup();
-  setup.training.journal.rounds = 3;
+  setup.training.journal.rounds = 6;
   HubDesk desk(std::move(setup));
   const std::vector<HubDesk::Joined> all = desk.start();
   desk.breaks(all[0].control);
-  for (std::uint64_t step = 0; step < 10; ++step) desk.update(all[1], step, dense_payload(1));
+  for (std::uint64_t step = 0; step < 6; ++step) desk.update(all[1], step, dense_payload(1));
   Frame again = join_frame("replica-0");
   again.mutable_join()->set_is_fresh(false);
+  desk.holds_lanes = true;
   const HubDesk::Joined back = desk.join(again);
-  ASSERT_TRUE(back.control.stream->take(Frame::kRestart));
-  EXPECT_FALSE(back.control.stream->take(Frame::kEnrolled));
+  for (std::uint64_t step = 6; step < 30; ++step) desk.update(all[1], step, dense_payload(1));
+  EXPECT_EQ(desk.core.status().next_round, 30U);
+  EXPECT_FALSE(back.control.stream->take(Frame::kRestart));
+  back.lane.stream->is_held = false;
+  desk.advance(Seconds(0.1));
+  EXPECT_TRUE(back.control.stream->take(Frame::kRestart));
+  desk.report(back, loaded_report(30, 1));
+  EXPECT_TRUE(back.control.stream->take(Frame::kEnrolled));
+}
+
+TEST(HubCore, ReportsOfMeasurementsAloneLeaveTheStepAsItWas) {
+  HubDesk desk;
+  const std::vector<HubDesk::Joined> all = desk.start();
+  v1::Report report;
+  report.set_step(7);
+  report.set_loss(0.5);
+  report.set_compute_s(0.1);
+  desk.report(all[0], report);
+  desk.report(all[0], {});
+  EXPECT_EQ(desk.core.status().replicas.at("replica-0").step, 7U);
+  EXPECT_EQ(desk.core.status().replicas.at("replica-0").loss, 0.5);
 }
 
 TEST(HubCore, AJournalThatCannotBeWrittenEndsTheRunAndNobodyStartsAnother) {
-  const std::filesystem::path file =
-      std::filesystem::path(::testing::TempDir()) / "longhaul_hub_core_not_a_directory";
-  std::ofstream(file) << "a file";
+  const std::filesystem::path directory =
+      std::filesystem::path(::testing::TempDir()) / "longhaul_hub_core_no_journal";
+  std::filesystem::remove_all(directory);
   HubSetup setup = desk_setup("d-sgd", 1);
-  setup.training.directory = file;
+  setup.training.directory = directory;
+  setup.training.journal.log_rounds = 2;
   HubDesk desk(std::move(setup));
-  const HubDesk::Joined a = desk.join(join_frame("a"));
-  desk.send_model(a);
+  const HubDesk::Joined a = desk.start(1).front();
+  std::filesystem::remove_all(directory);
+  std::ofstream(directory) << "a file";
+  for (std::uint64_t step = 0; step < 2; ++step) desk.update(a, step, dense_payload(1));
   EXPECT_FALSE(desk.core.status().is_started);
   EXPECT_TRUE(a.control.stream->take(Frame::kGoodbye));
   desk.breaks(a.control);
-  const auto refused = desk.refusal(join_frame("a"));
-  ASSERT_TRUE(refused);
-  EXPECT_FALSE(refused->is_final());
-  std::filesystem::remove(file);
+  for (const char* name : {"replica-0", "another"}) {
+    const auto refused = desk.refusal(join_frame(name));
+    ASSERT_TRUE(refused);
+    EXPECT_FALSE(refused->is_final());
+  }
+  std::filesystem::remove(directory);
 }
 
 }  // namespace

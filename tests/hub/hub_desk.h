@@ -98,6 +98,7 @@ class HubDesk {
     }
     joined.welcome = welcome->welcome();
     joined.lane = open();
+    joined.lane.stream->is_held = holds_lanes;
     Frame lane;
     lane.mutable_open_lane()->set_session(joined.welcome.session());
     hear(joined.lane, lane);
@@ -146,6 +147,7 @@ class HubDesk {
  public:
   HubCore core;
   TimePoint now = time_after(TimePoint{}, Seconds(100));
+  bool holds_lanes = false;          // those that are opened from now on
   std::vector<RoundOutcome> rounds;  // that have closed; the first one is the start
 
  private:
@@ -159,7 +161,7 @@ class HubDesk {
     for (bool is_quiet = false; !is_quiet;) {
       is_quiet = true;
       for (auto& [id, stream] : streams_) {
-        if (!std::exchange(stream->is_writing, false)) continue;
+        if (stream->is_held || !std::exchange(stream->is_writing, false)) continue;
         is_quiet = false;
         core.on_event({.stream = id, .what = FrameWritten{}}, now);
       }

@@ -162,6 +162,20 @@ TEST_F(HubJournal, GoesOnWhereItWasKilled) {
   EXPECT_EQ(desk.core.status().next_round, 10U);
 }
 
+TEST_F(HubJournal, ANameKeepsItsSlotThoughTheHubIsKilled) {
+  HubSetup setup = hub_setup();
+  setup.training.replicas = 2;
+  setup.start_with = 2;
+  {
+    HubDesk desk(setup);
+    (void)desk.start(2);
+  }
+  HubDesk desk(setup);
+  ASSERT_TRUE(desk.core.resume().ok());
+  EXPECT_EQ(desk.join(testing::join_frame("replica-1")).welcome.slot(), 1U);
+  EXPECT_TRUE(desk.refusal(testing::join_frame("another")));
+}
+
 TEST_F(HubJournal, GoesOnThoughALogBeforeTheLastSnapshotIsDamaged) {
   run();
   const std::filesystem::path oldest = log_file();

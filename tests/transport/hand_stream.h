@@ -34,6 +34,7 @@ class HandStream final : public Stream {
   std::deque<Frame> written;
   bool is_writing = false;
   bool is_closed = false;
+  bool is_held = false;  // nothing passes
 };
 
 using HandStreamPtr = std::shared_ptr<HandStream>;
