@@ -28,26 +28,35 @@ std::string numbered(const char* kind, std::uint64_t step, const char* ending) {
 std::string snapshot_name(std::uint64_t step) { return numbered("snapshot", step, ".safetensors"); }
 std::string log_name(std::uint64_t step) { return numbered("rounds", step, ".log"); }
 
-std::optional<std::uint64_t> step_of_snapshot(const std::string& name) {
-  const std::string kind = "snapshot-";
-  const std::string ending = ".safetensors";
-  if (!name.starts_with(kind) || !name.ends_with(ending)) return std::nullopt;
-  const std::string digits = name.substr(kind.size(), name.size() - kind.size() - ending.size());
-  if (digits.empty() || digits.size() > 19 ||
+// What numbered() made the name of, if it did.
+std::optional<std::uint64_t> step_of(const std::string& name, const std::string& kind,
+                                     const std::string& ending) {
+  if (!name.starts_with(kind + '-') || !name.ends_with(ending)) return std::nullopt;
+  const std::size_t first = kind.size() + 1;
+  if (name.size() <= first + ending.size()) return std::nullopt;
+  const std::string digits = name.substr(first, name.size() - first - ending.size());
+  if (digits.size() > 19 ||
       !std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; }))
     return std::nullopt;
   return std::stoull(digits);
 }
 
-std::vector<std::uint64_t> snapshots_in(const std::filesystem::path& directory) {
+std::vector<std::uint64_t> steps_in(const std::filesystem::path& directory, const char* kind,
+                                    const char* ending) {
   std::vector<std::uint64_t> steps;
   std::error_code failure;
   for (const auto& entry : std::filesystem::directory_iterator(directory, failure)) {
-    if (const auto step = step_of_snapshot(entry.path().filename().string()))
+    if (const auto step = step_of(entry.path().filename().string(), kind, ending))
       steps.push_back(*step);
   }
   std::ranges::sort(steps);
   return steps;
+}
+std::vector<std::uint64_t> snapshots_in(const std::filesystem::path& directory) {
+  return steps_in(directory, "snapshot", ".safetensors");
+}
+std::vector<std::uint64_t> logs_in(const std::filesystem::path& directory) {
+  return steps_in(directory, "rounds", ".log");
 }
 
 std::string record_of(const JournalRound& round) {
@@ -112,9 +121,9 @@ Result<std::optional<Journal::Left>> Journal::read(const std::filesystem::path& 
   if (!state.ok()) return std::move(state).error().within(snapshot_name(snapshots.back()));
   Left left{.state = std::move(state).value()};
   // Also the rounds before the snapshot that are still there: for replicas that are behind.
-  for (const std::uint64_t first : snapshots) {
+  for (const std::uint64_t first : logs_in(directory)) {
     const Result<ByteBuffer> log = read_file(directory / log_name(first), kMostStateBytes);
-    if (!log.ok()) continue;  // a snapshot without a round after it
+    if (!log.ok()) continue;
     ByteReader in(*log);
     while (std::optional<JournalRound> round = next_record(in)) {
       // A log begins with what the one before it ends with: rounds that had closed and were not
@@ -131,7 +140,6 @@ Status Journal::keep_in(const std::filesystem::path& directory, const State& sta
                         std::uint64_t step) {
   std::error_code failure;
   std::filesystem::create_directories(directory, failure);
-  const std::vector<std::uint64_t> old = snapshots_in(directory);
   std::string begin;
   log_rounds_ = 0;
   for (const JournalRound& round : recent_) {
@@ -150,12 +158,21 @@ Status Journal::keep_in(const std::filesystem::path& directory, const State& sta
   written = write_file_atomically(directory / snapshot_name(step), to_bytes(state));
   if (!written.ok()) return written;
   directory_ = directory;
-  // The one before stays, for replicas that are a little behind.
-  for (std::size_t i = 0; i + 1 < old.size(); ++i) {
-    std::filesystem::remove(directory / snapshot_name(old[i]), failure);
-    std::filesystem::remove(directory / log_name(old[i]), failure);
-  }
+  remove_old(step);
   return Done{};
+}
+
+// One snapshot stays beside the new one, and every log of rounds that are still at hand: those who
+// are behind need them, however often the hub is killed.
+void Journal::remove_old(std::uint64_t newest) const {
+  std::error_code failure;
+  const std::vector<std::uint64_t> snapshots = snapshots_in(directory_);
+  for (std::size_t i = 0; i + 2 < snapshots.size(); ++i)
+    std::filesystem::remove(directory_ / snapshot_name(snapshots[i]), failure);
+  const std::vector<std::uint64_t> logs = logs_in(directory_);
+  const std::uint64_t needed = recent_.empty() ? newest : recent_.front().step;
+  for (std::size_t i = 0; i + 2 < logs.size() && logs[i + 1] <= needed; ++i)
+    std::filesystem::remove(directory_ / log_name(logs[i]), failure);
 }
 
 Result<Journal::Slots> Journal::read_slots(const std::filesystem::path& directory) {

@@ -82,6 +82,7 @@ class Journal {
 
  private:
   void trim(std::uint64_t needed);
+  void remove_old(std::uint64_t newest) const;
 
   JournalLimits limits_;
   std::deque<JournalRound> recent_;

@@ -162,6 +162,20 @@ TEST_F(HubJournal, GoesOnWhereItWasKilled) {
   EXPECT_EQ(desk.core.status().next_round, 10U);
 }
 
+TEST_F(HubJournal, ReachesBackHoweverOftenTheHubIsKilled) {
+  run();
+  for (std::uint64_t step = 10; step < 14; ++step) {
+    HubDesk desk(hub_setup());
+    ASSERT_TRUE(desk.core.resume().ok());
+    Frame frame = testing::join_frame("replica-0");
+    frame.mutable_join()->set_is_fresh(false);
+    const HubDesk::Joined back = desk.join(frame);
+    EXPECT_TRUE(back.control.stream->take(Frame::kEnrolled));  // from the first round on
+    desk.update(back, step, dense_payload(1));
+    ASSERT_EQ(desk.core.status().next_round, step + 1);
+  }
+}
+
 TEST_F(HubJournal, ANameKeepsItsSlotThoughTheHubIsKilled) {
   HubSetup setup = hub_setup();
   setup.training.replicas = 2;
@@ -178,9 +192,9 @@ TEST_F(HubJournal, ANameKeepsItsSlotThoughTheHubIsKilled) {
 
 TEST_F(HubJournal, GoesOnThoughALogBeforeTheLastSnapshotIsDamaged) {
   run();
-  const std::filesystem::path oldest = log_file();
-  const ByteBuffer bytes = read_file(oldest, 1 << 20).value();
-  ASSERT_TRUE(write_file_atomically(oldest, ByteView(bytes).first(bytes.size() / 2)).ok());
+  const std::filesystem::path older = directory_ / "rounds-000000000004.log";
+  const ByteBuffer bytes = read_file(older, 1 << 20).value();
+  ASSERT_TRUE(write_file_atomically(older, ByteView(bytes).first(bytes.size() / 2)).ok());
   const std::filesystem::path newest = directory_ / "rounds-000000000008.log";
   ASSERT_TRUE(std::filesystem::exists(newest));
   ASSERT_TRUE(write_file_atomically(newest, {}).ok());
