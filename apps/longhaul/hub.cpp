@@ -11,6 +11,7 @@
 #include "longhaul/access/authority.h"
 #include "longhaul/access/members.h"
 #include "longhaul/access/names.h"
+#include "longhaul/base/mailbox.h"
 #include "longhaul/grpc/grpc_transport.h"
 #include "longhaul/hub/hub.h"
 #include "longhaul/sync/pacer.h"
@@ -54,36 +55,40 @@ nlohmann::ordered_json plan_json(const Decision& decision) {
           {"reason", decision.reason}};
 }
 
+// Lines for standard output. Whoever reads them may be slow, and the hub must not wait for that:
+// what does not fit is dropped.
+using Lines = Mailbox<std::string>;
+constexpr std::size_t kMostLines = 10'000;
+
 // Tells of rounds: on standard output for programs, new plans in the log for people.
 class Watcher {
  public:
-  Watcher(bool is_json, const Clock& clock, Log log)
-      : is_json_(is_json), clock_(clock), log_(std::move(log)) {}
+  // `lines` of nothing: for people.
+  Watcher(std::shared_ptr<Lines> lines, Log log) : lines_(std::move(lines)), log_(std::move(log)) {}
 
   void operator()(const RoundNews& news) {
     if (!start_) start_ = news.time;
     const double time_s = Seconds(news.time - *start_).count();
     const RoundOutcome& outcome = news.outcome;
     if (outcome.decision) {
-      if (is_json_) {
+      if (lines_) {
         nlohmann::ordered_json plan = plan_json(*outcome.decision);
         plan["step"] = outcome.step;
         plan["time_s"] = time_s;
-        print_event("plan", plan);
+        (void)lines_->try_push(event_line("plan", plan));
       } else {
         log_.info("plan: " + outcome.decision->reason);
       }
     }
-    if (is_json_ && !outcome.contributors.empty())
-      print_event("round", {{"step", outcome.step},
-                            {"time_s", time_s},
-                            {"members", outcome.members},
-                            {"contributors", outcome.contributors.size()}});
+    if (lines_ && !outcome.contributors.empty())
+      (void)lines_->try_push(event_line("round", {{"step", outcome.step},
+                                                  {"time_s", time_s},
+                                                  {"members", outcome.members},
+                                                  {"contributors", outcome.contributors.size()}}));
   }
 
  private:
-  bool is_json_;
-  const Clock& clock_;
+  std::shared_ptr<Lines> lines_;  // shared: std::function copies its watcher
   Log log_;
   std::optional<TimePoint> start_;
 };
@@ -149,13 +154,17 @@ Admission admission_by(const std::string& directory) {
 }
 
 // Until every replica has finished, or someone interrupts twice.
-int serve(Hub& hub, bool is_json, const Clock& clock) {
+int serve(Hub& hub, const std::shared_ptr<Lines>& lines, const Clock& clock) {
   Pacer pacer;
   std::optional<TimePoint> asked;
   for (;;) {
     pacer.wait_until(time_after(clock.now(), kLook));
     const HubStatus status = hub.status();
-    if (is_json) print_event("status", status_json(status));
+    if (lines) {
+      while (const std::optional<std::string> line = lines->pop_until(Deadline::min()))
+        std::cout << *line << '\n';
+      print_event("status", status_json(status));
+    }
     if (status.is_finished) break;
     if (is_interrupted() && !asked) {
       asked = clock.now();
@@ -191,10 +200,11 @@ int run_hub(const HubArguments& arguments) {
   notice_interrupts();
   const SystemClock clock;
   const Log log = Log().named("hub");
+  const auto lines = arguments.json ? std::make_shared<Lines>(kMostLines) : nullptr;
   Result<std::unique_ptr<Hub>> hub =
       Hub::start(std::move(setup).value(), clock, log,
                  {.threads = std::max(1U, std::thread::hardware_concurrency()),
-                  .watcher = Watcher(arguments.json, clock, log)});
+                  .watcher = Watcher(lines, log)});
   if (!hub.ok()) return complain(hub.error(), kExitFailed);
   const Result<std::unique_ptr<GrpcServer>> server = GrpcServer::start(server_setup, **hub);
   if (!server.ok()) return complain(server.error(), kExitFailed);
@@ -204,7 +214,7 @@ int run_hub(const HubArguments& arguments) {
   } else {
     log.info("listening on " + at);
   }
-  return serve(**hub, arguments.json, clock);
+  return serve(**hub, lines, clock);
 }
 
 }  // namespace

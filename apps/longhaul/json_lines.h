@@ -7,11 +7,14 @@
 
 namespace longhaul::apps {
 
-inline void print_event(const std::string& name, nlohmann::ordered_json fields) {
+inline std::string event_line(const std::string& name, const nlohmann::ordered_json& fields) {
   nlohmann::ordered_json event{{"event", name}};
   event.update(fields);
-  std::cout << event.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n'
-            << std::flush;
+  return event.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+inline void print_event(const std::string& name, const nlohmann::ordered_json& fields) {
+  std::cout << event_line(name, fields) << '\n' << std::flush;
 }
 
 }  // namespace longhaul::apps

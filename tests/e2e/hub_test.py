@@ -9,6 +9,7 @@ import pathlib
 import select
 import signal
 import subprocess
+import threading
 import unittest
 
 from command import DEADLINE_S, LONGHAUL, CommandTest
@@ -42,7 +43,13 @@ class HubCommand(CommandTest):
         hub = self.start("hub", "smoke", "--listen", "127.0.0.1:0", "--json", *arguments)
         event = json.loads(hub.stdout.readline())
         self.assertEqual(event["event"], "listening")
+        reader = threading.Thread(target=hub.stdout.read)  # its events are not asked for here
+        reader.start()
+        self.addCleanup(reader.join)
         return hub, event["port"]
+
+    def ended(self, hub):
+        self.assertEqual(hub.wait(timeout=DEADLINE_S), 0)
 
     def finished(self, process):
         out, err = process.communicate(timeout=DEADLINE_S)
@@ -59,8 +66,7 @@ class Training(HubCommand):
                     for slot in range(3)]
         digests = {self.finished(replica)["digest"] for replica in replicas}
         self.assertEqual(digests, {json.loads(lab.stdout)["runs"][0]["digest"]})
-        hub.communicate(timeout=DEADLINE_S)
-        self.assertEqual(hub.returncode, 0)
+        self.ended(hub)
 
     def test_a_killed_replica_does_not_stop_the_others(self):
         hub, port = self.hub("--set", "train.steps=100")
@@ -72,7 +78,7 @@ class Training(HubCommand):
         results = [self.finished(replica) for replica in replicas[:2]]
         self.assertEqual({result["steps"] for result in results}, {100})
         self.assertEqual(len({result["digest"] for result in results}), 1)
-        hub.communicate(timeout=DEADLINE_S)
+        self.ended(hub)
 
     def test_mutual_tls_with_invites(self):
         self.assertEqual(self.longhaul("keys", "init", "keys").returncode, 0)
@@ -85,7 +91,7 @@ class Training(HubCommand):
         self.assert_refused(self.longhaul("train", "--hub", f"127.0.0.1:{port}", "--name", "a"), "hub at", code=1)
         replicas = [self.start("train", "--invite", invite, "--json") for invite in invites]
         self.assertEqual(len({self.finished(replica)["digest"] for replica in replicas}), 1)
-        hub.communicate(timeout=DEADLINE_S)
+        self.ended(hub)
 
 
 class Rehearsing(HubCommand):

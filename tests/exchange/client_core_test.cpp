@@ -40,6 +40,7 @@ struct NewsBook final : ClientNews {
     owns.push_back(own);
   }
   void on_restart(State /*state*/) override { ++restarts; }
+  void on_finish(std::uint64_t /*last_step*/) override {}
   void on_failed(const Error& why) override { failure = why; }
 
   std::vector<std::uint64_t> enrolled;

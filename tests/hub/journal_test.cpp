@@ -7,6 +7,7 @@
 
 #include "longhaul/base/file.h"
 #include "tests/hub/hub_desk.h"
+#include "tests/hub/test_directory.h"
 
 namespace longhaul {
 namespace {
@@ -49,8 +50,7 @@ class JournalTest : public ::testing::Test {
     return steps;
   }
 
-  std::filesystem::path directory_ =
-      std::filesystem::path(::testing::TempDir()) / "longhaul_journal_test";
+  std::filesystem::path directory_ = testing::test_directory();
 };
 
 TEST_F(JournalTest, GivesBackWhatWasLogged) {

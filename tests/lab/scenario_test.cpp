@@ -183,8 +183,8 @@ TEST(Scenario, UnknownNamesListTheBuiltInOnes) {
 
 TEST(BuiltInScenarios, AllParseAndNameTheirRecipes) {
   const std::vector<std::string> names = built_in_scenarios("scenarios");
-  EXPECT_THAT(names, ElementsAre("cifar-wan", "fashion-noniid", "fashion-varying", "fashion-wan",
-                                 "smoke", "text-wan"));
+  EXPECT_THAT(names, ElementsAre("cifar-wan", "demo", "fashion-noniid", "fashion-varying",
+                                 "fashion-wan", "smoke", "text-wan"));
   for (const std::string& name : names) {
     const Result<Scenario> scenario = load_scenario(name, "scenarios", {});
     ASSERT_TRUE(scenario.ok()) << scenario.error().message;
