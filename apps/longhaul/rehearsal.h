@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/longhaul/child.h"
@@ -34,7 +35,7 @@ class Rehearsal {
     TaskRequest task;
     std::filesystem::path directory;  // for logs and copies of the model; made, and kept
   };
-  explicit Rehearsal(const Setup& setup) : setup_(setup) {}
+  explicit Rehearsal(Setup setup) : setup_(std::move(setup)) {}
 
   // Runs to its end. `show` is called a few times a second; false ends it early.
   Result<lab::RunResult> run(const std::function<bool(const RehearsalView&)>& show);

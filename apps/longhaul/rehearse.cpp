@@ -104,7 +104,7 @@ std::string prediction_text(const std::vector<lab::RunResult>& runs) {
 
 // False where the machine was too slow to stand in for the replicas.
 bool was_in_time(const lab::RunResult& run) {
-  const double steps = static_cast<double>(run.steps * run.replicas);
+  const auto steps = static_cast<double>(run.steps * run.replicas);
   if (static_cast<double>(run.late_steps) <= kMostLateShare * steps) return true;
   std::cerr << "longhaul rehearse: " << run.recipe << ": " << run.late_steps << " of " << steps
             << " steps took longer than step_time: this machine is too slow or too busy for these "

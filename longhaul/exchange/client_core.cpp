@@ -246,7 +246,7 @@ bool ClientCore::has_mean(std::uint64_t step) const {
   return step < next_mean_ || means_beyond_.contains(step);
 }
 
-void ClientCore::submit(std::uint64_t step, SharedBytes payload) {
+void ClientCore::submit(std::uint64_t step, const SharedBytes& payload) {
   if (has_mean(step)) return;
   kept_[step] = payload;
   if (connection_ && connection_->is_enrolled) send_update(step, payload);

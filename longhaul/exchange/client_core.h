@@ -44,7 +44,7 @@ class ClientNews {
   virtual void on_enrolled(std::uint64_t from_step, const Plan& plan) = 0;
   // `own`: digest of the update of this replica that is in it, if one is. Nothing is returned yet.
   virtual void on_mean(Mean mean, std::optional<std::uint64_t> own) = 0;
-  virtual void on_restart(State state) = 0;      // what it has is replaced
+  virtual void on_restart(State state) = 0;  // what it has is replaced
   virtual void on_finish(std::uint64_t last_step) = 0;
   virtual void on_failed(const Error& why) = 0;  // for good
 };
@@ -54,13 +54,15 @@ class ClientCore {
   ClientCore(ClientSetup setup, Connector& connector, std::shared_ptr<StreamInbox> inbox,
              ClientNews& news);
   ~ClientCore();
+  ClientCore(const ClientCore&) = delete;
+  ClientCore& operator=(const ClientCore&) = delete;
 
   void on_event(StreamEvent event, TimePoint now);
   // At least a few times a second. The first one connects.
   void on_tick(TimePoint now);
 
   // Kept until its round has closed, and sent again where needed; not at all if it has closed.
-  void submit(std::uint64_t step, SharedBytes payload);
+  void submit(std::uint64_t step, const SharedBytes& payload);
   void report(v1::Report report);
   void leave();
 

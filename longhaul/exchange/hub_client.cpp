@@ -53,7 +53,7 @@ void HubClient::handle(Command command) {
   if (auto* event = std::get_if<StreamEvent>(&command)) {
     core_.on_event(std::move(*event), clock_.now());
   } else if (auto* submit = std::get_if<Submit>(&command)) {
-    if (is_current(submit->life)) core_.submit(submit->step, std::move(submit->payload));
+    if (is_current(submit->life)) core_.submit(submit->step, submit->payload);
   } else if (auto* told = std::get_if<Tell>(&command)) {
     if (is_current(told->life)) core_.report(std::move(told->report));
   } else {

@@ -91,7 +91,7 @@ std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const std::optiona
 
 class GrpcConnector final : public Connector {
  public:
-  GrpcConnector(std::string address, std::optional<TlsKeys> tls)
+  GrpcConnector(std::string address, const std::optional<TlsKeys>& tls)
       : address_(std::move(address)),
         is_tls_(tls.has_value()),
         credentials_(channel_credentials(tls)) {}
@@ -115,9 +115,10 @@ class GrpcConnector final : public Connector {
 
 }  // namespace
 
-std::unique_ptr<Connector> make_grpc_connector(std::string address, std::optional<TlsKeys> tls) {
+std::unique_ptr<Connector> make_grpc_connector(std::string address,
+                                               const std::optional<TlsKeys>& tls) {
   keep_grpc_up();
-  return std::make_unique<GrpcConnector>(std::move(address), std::move(tls));
+  return std::make_unique<GrpcConnector>(std::move(address), tls);
 }
 
 }  // namespace longhaul

@@ -123,7 +123,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const Setup& setup, Accept
 
 void keep_grpc_up() {
   // A server without a port and without an end: it holds on to the threads that run callbacks.
-  [[maybe_unused]] static const grpc::Server* const idle = [] {
+  [[maybe_unused]] static const grpc::Server* const kIdle = [] {
     grpc::ServerBuilder builder;
     builder.RegisterService(new v1::Hub::CallbackService());
     return builder.BuildAndStart().release();

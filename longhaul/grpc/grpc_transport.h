@@ -32,7 +32,8 @@ class GrpcServer {
 };
 
 // Dials `address`, one connection for each stream.
-std::unique_ptr<Connector> make_grpc_connector(std::string address, std::optional<TlsKeys> tls);
+std::unique_ptr<Connector> make_grpc_connector(std::string address,
+                                               const std::optional<TlsKeys>& tls);
 
 // For --version.
 std::string grpc_version();

@@ -50,7 +50,7 @@ void Follower::closed(Mean mean) {
 // that of a replica between two steps.
 void Follower::go_on() {
   for (;;) {
-    const std::uint64_t delay = static_cast<std::uint64_t>(engine_.plan().delay_steps);
+    const auto delay = static_cast<std::uint64_t>(engine_.plan().delay_steps);
     for (std::uint64_t due = next_round(); due + delay <= step(); ++due) {
       if (!shelf_.means.contains({.step = due})) return;
     }

@@ -66,6 +66,8 @@ class HubCore {
  public:
   HubCore(HubSetup setup, Workers& workers, Log log);
   ~HubCore();
+  HubCore(const HubCore&) = delete;
+  HubCore& operator=(const HubCore&) = delete;
 
   // Goes on where an earlier hub was killed, if its directory holds something.
   Status resume();

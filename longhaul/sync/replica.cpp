@@ -8,9 +8,13 @@
 
 namespace longhaul {
 
-Replica::Replica(const Setup& setup, Learner& learner, HubClient& client, Workers& workers,
+Replica::Replica(Setup setup, Learner& learner, HubClient& client, Workers& workers,
                  const Clock& clock)
-    : setup_(setup), learner_(learner), client_(client), workers_(workers), clock_(clock) {}
+    : setup_(std::move(setup)),
+      learner_(learner),
+      client_(client),
+      workers_(workers),
+      clock_(clock) {}
 
 std::unique_ptr<Engine> Replica::make_engine(const Plan& plan) {
   EngineSetup setup = setup_.engine;

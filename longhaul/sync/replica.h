@@ -32,13 +32,12 @@ class Replica {
     Exchange* exchange = nullptr;  // what the engine sees of the client; none: the client itself
   };
   // All outlive the replica.
-  Replica(const Setup& setup, Learner& learner, HubClient& client, Workers& workers,
-          const Clock& clock);
+  Replica(Setup setup, Learner& learner, HubClient& client, Workers& workers, const Clock& clock);
 
   // Waits until the hub starts: takes over its plan, or its state.
   Status start(Deadline deadline);
-  // One step; with the stance kFinish, none: the run is over. kDeadline: not in time, and nothing is
-  // lost: call it again. Other errors are final.
+  // One step; with the stance kFinish, none: the run is over. kDeadline: not in time, and nothing
+  // is lost: call it again. Other errors are final.
   Result<StepFacts> step(Deadline deadline);
   // After the last step: merges what is still on its way.
   Status finish(Deadline deadline);

@@ -15,6 +15,8 @@ class LocalNetwork final : public Connector {
   // `acceptor` outlives the network; `peer_name` is what it is told of the streams' other end.
   LocalNetwork(Acceptor& acceptor, std::string peer_name);
   ~LocalNetwork() override;
+  LocalNetwork(const LocalNetwork&) = delete;
+  LocalNetwork& operator=(const LocalNetwork&) = delete;
 
   StreamPtr open(StreamEventsPtr events) override;
 
