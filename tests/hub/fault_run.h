@@ -99,7 +99,8 @@ class FaultRun {
     // Means are not far behind: nobody is beyond it yet.
     goal_ = hub_->status().next_round + kLastSteps;
     for (const auto& replica : replicas_) replica->wait();
-    return is_back;
+    // Means are sent before those who watch are told: the books are complete once the hub says so.
+    return is_back && reaches(goal_);
   }
 
   // All end at the same step, with one model, which is better than the first one.

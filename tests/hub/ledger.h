@@ -73,6 +73,18 @@ class Ledger {
     return count;
   }
 
+  // Updates that are in no mean, and did not come back either.
+  [[nodiscard]] std::vector<SlotRound> lost() const {
+    const MutexLock lock(mutex_);
+    std::vector<SlotRound> lost;
+    for (const auto& [what, sent] : submitted_) {
+      const auto round = rounds_.find(what.second);
+      const bool is_in = round != rounds_.end() && round->second.contributors.contains(what.first);
+      if (!is_in && !returned_.contains(what)) lost.push_back(what);
+    }
+    return lost;
+  }
+
   // |Σ updates - Σ contributions to means - residual| / Σ |update| of a replica that never
   // restarted, and has merged everything.
   [[nodiscard]] double imbalance(std::size_t slot, std::span<const float> residual) const {
