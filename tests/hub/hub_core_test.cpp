@@ -134,7 +134,7 @@ TEST(HubCore, AsksAnotherOneForTheModelIfTheFirstGoes) {
 TEST(HubCore, AModelThatIsNotWhatItsSenderToldIsRejected) {
   HubDesk desk;
   const HubDesk::Joined a = desk.join(join_frame("a"));
-  desk.send(a, {.cargo = Cargo::kSnapshot}, ByteBuffer(16));
+  desk.send(a, {.cargo = Cargo::kSnapshot}, ByteBuffer(16, std::byte{0x11}));
   EXPECT_TRUE(a.control.is_gone());
   EXPECT_EQ(desk.core.status().rejected, 1U);
 }
