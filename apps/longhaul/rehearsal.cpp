@@ -211,7 +211,6 @@ void Rehearsal::on_replica(std::size_t slot, const Json& event) {
         event.at("loss").get<double>() / static_cast<double>(job_->scenario.replicas.size());
     view_.time_s = std::max(view_.time_s, point.time.count());
   } else if (name == "stamp") {
-    ++stamps_;
     evaluator_->write_line(std::to_string(event.at("step").get<std::size_t>()) + ' ' +
                            std::to_string(event.at("time_s").get<double>()) + ' ' +
                            event.at("file").get<std::string>());
@@ -237,7 +236,6 @@ void Rehearsal::on_evaluator(const Json& event) {
     is_final_scored_ = true;
     return;
   }
-  ++scored_;
   run_.evaluations.push_back({.step = step,
                               .time = Seconds(event.at("time_s").get<double>()),
                               .loss = event.at("loss"),

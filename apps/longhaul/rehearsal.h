@@ -64,8 +64,6 @@ class Rehearsal {
   int port_ = 0;
   std::size_t parameters_ = 0;
   std::size_t starts_ = 0;
-  std::size_t stamps_ = 0;  // given to the evaluator
-  std::size_t scored_ = 0;
   bool is_ending_ = false;
   bool is_final_scored_ = false;
   std::map<std::size_t, lab::StepPoint> steps_;

@@ -130,6 +130,4 @@ void keep_grpc_up() {
   }();
 }
 
-std::string grpc_version() { return grpc::Version(); }
-
 }  // namespace longhaul

@@ -35,7 +35,4 @@ class GrpcServer {
 std::unique_ptr<Connector> make_grpc_connector(std::string address,
                                                const std::optional<TlsKeys>& tls);
 
-// For --version.
-std::string grpc_version();
-
 }  // namespace longhaul

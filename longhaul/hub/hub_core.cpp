@@ -16,6 +16,9 @@ constexpr std::uint64_t kMostRoundsAhead = 1024;  // of an update, before the ro
 constexpr std::size_t kMostTransfers = 1100;      // as many rounds, and a probe
 constexpr std::size_t kPayloadOverhead = 1 << 16;
 
+// Planners divide by what replicas say they measured: only what can be is taken.
+constexpr double kMostSampleBytes = 1e15;
+
 Frame goodbye(const std::string& why, bool is_over) {
   Frame frame;
   frame.mutable_goodbye()->set_why(why);
@@ -169,14 +172,16 @@ void HubCore::on_control(Session& session, const Frame& frame) {
 void HubCore::on_report(Session& session, const v1::Report& report) {
   ReplicaStatus& status = replica_of(session).status;
   if (report.step() > 0) status.step = report.step();  // else it only tells what it measured
-  if (report.compute_s() > 0) {
+  if (is_plausible(report.compute_s())) {
     status.loss = report.loss();
     status.waiting_share = report.waiting_share();
     status.measured.compute = Seconds(report.compute_s());
   }
-  if (report.round_trip_s() > 0) status.measured.latency = Seconds(report.round_trip_s() / 2);
+  if (is_plausible(report.round_trip_s()))
+    status.measured.latency = Seconds(report.round_trip_s() / 2);
   for (const v1::Sample& sample : report.down()) {
-    if (sample.bytes() > 0 && sample.duration_s() > 0)
+    if (sample.bytes() >= 1 && sample.bytes() < kMostSampleBytes &&
+        is_plausible(sample.duration_s()))
       status.measured.down.add({.bytes = sample.bytes(), .duration = Seconds(sample.duration_s())});
   }
   if (!training_ || report.restarts() != session.progress.restarts) return;

@@ -143,7 +143,7 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
   replica.session = session.get();
   replica.weight = join.weight();
   replica.status.slot = *slot;
-  if (join.compute_s() > 0) replica.status.measured.compute = Seconds(join.compute_s());
+  if (is_plausible(join.compute_s())) replica.status.measured.compute = Seconds(join.compute_s());
   Frame frame;
   *frame.mutable_welcome() = welcome_for(*session, join);
   (void)session->send(std::move(frame));

@@ -11,6 +11,9 @@
 
 namespace longhaul {
 
+// Of a duration in seconds that a peer tells: neither endless nor nothing, and a number.
+constexpr bool is_plausible(double seconds) { return seconds > 1e-9 && seconds < 1e6; }
+
 class Session {
  public:
   struct Identity {
