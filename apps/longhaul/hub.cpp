@@ -12,6 +12,7 @@
 #include "longhaul/access/members.h"
 #include "longhaul/access/names.h"
 #include "longhaul/base/mailbox.h"
+#include "longhaul/base/units.h"
 #include "longhaul/grpc/grpc_transport.h"
 #include "longhaul/hub/hub.h"
 #include "longhaul/sync/pacer.h"
@@ -29,6 +30,7 @@ struct HubArguments {
   std::string keys;
   bool is_insecure = false;
   std::size_t start_with = 0;  // 0: all replicas of the scenario
+  std::string patience = "30s";
   bool json = false;
 };
 
@@ -129,6 +131,8 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
   if (!job.ok()) return job.error();
   const Result<EngineSetup> engine = lab::engine_setup(*job, {});
   if (!engine.ok()) return engine.error();
+  Result<Seconds> patience = parse_duration(arguments.patience);
+  if (!patience.ok()) return std::move(patience).error().within("--patience");
   const std::size_t replicas = job->scenario.replicas.size();
   return HubSetup{.training = {.engine = *engine,
                                .may_look_ahead = job->scenario.train.optimizer != "adamw",
@@ -136,7 +140,8 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
                                .directory = arguments.directory},
                   .task = task,
                   .steps = job->scenario.train.steps,
-                  .start_with = arguments.start_with > 0 ? arguments.start_with : replicas};
+                  .start_with = arguments.start_with > 0 ? arguments.start_with : replicas,
+                  .patience = *patience};
 }
 
 // Only who was invited, under the name that the certificate says.
@@ -166,6 +171,7 @@ int serve(Hub& hub, const std::shared_ptr<Lines>& lines, const Clock& clock) {
       print_event("status", status_json(status));
     }
     if (status.is_finished) break;
+    if (status.failure) return complain(*status.failure, kExitFailed);
     if (is_interrupted() && !asked) {
       asked = clock.now();
       hub.finish();
@@ -241,6 +247,9 @@ void add_hub(CLI::App& program, Run& run) {
       ->take_all();
   hub->add_option("--start-with", arguments->start_with,
                   "Replicas that must be there before the first step (default: all)");
+  hub->add_option("--patience", arguments->patience,
+                  "How long to wait at the end for replicas that are away")
+      ->capture_default_str();
   hub->add_flag("--json", arguments->json, "Events, one JSON object per line");
   hub->footer(
       "Replicas join with `longhaul train`. Ctrl-C lets everyone finish the step they are in; a\n"

@@ -73,6 +73,12 @@ class Mailbox {
     not_empty_.notify_all();
   }
 
+  // As of a moment ago.
+  [[nodiscard]] std::size_t size() const EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return values_.size();
+  }
+
   // Closed and empty: nothing will ever come out again.
   [[nodiscard]] bool is_drained() const EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);

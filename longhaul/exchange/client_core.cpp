@@ -62,6 +62,7 @@ void ClientCore::connect(TimePoint now) {
   join.set_compute_s(setup_.compute.count());
   join.set_weight(setup_.weight);
   join.set_is_fresh(setup_.is_fresh);
+  if (!setup_.is_fresh) join.set_run(setup_.run);
   if (setup_.initial) join.set_initial(digest_of(*setup_.initial));
   join.set_next_round(next_mean_);
   join.set_session(session_);
@@ -200,6 +201,7 @@ void ClientCore::on_welcome(const v1::Welcome& welcome) {
   Connection& c = *connection_;
   c.is_welcome = true;
   session_ = welcome.session();
+  setup_.run = welcome.run();
   slot_ = welcome.slot();
   setup_.slot = welcome.slot();  // to be the same one for a hub that was killed and knows nobody
   news_.on_welcome(slot_, welcome.replicas(),

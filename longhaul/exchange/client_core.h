@@ -31,6 +31,7 @@ struct ClientSetup {
   float weight = 1.0F;
   Seconds compute{};             // of one step, as far as it is known
   bool is_fresh = true;          // false: resumed, and next_round is where it stands
+  std::uint64_t run = 0;         // that it was resumed from
   std::uint64_t next_round = 0;  // not merged yet
   Seconds silence{5.0};          // a hub that is not heard of for so long is gone
 };

@@ -50,24 +50,33 @@ StreamEventsPtr Hub::on_stream(StreamPtr stream) {
 void Hub::run(const std::stop_token& stop) {
   TimePoint next_tick = clock_.now();
   while (!stop.stop_requested()) {
-    const TimePoint now = clock_.now();
-    if (now >= next_tick) {
+    if (clock_.now() >= next_tick) {
+      // What came while the loop was busy has been heard: nobody is silent for the hub's own sake.
+      for (std::size_t left = inbox_->commands.size(); left > 0 && take(Deadline::min()); --left) {
+      }
+      const TimePoint now = clock_.now();
       core_.on_tick(now);
       next_tick = time_after(now, kTick);
       HubStatus status = core_.status();
       const MutexLock lock(mutex_);
       status_ = std::move(status);
     }
-    std::optional<Command> command = inbox_->commands.pop_until(deadline_after(kTick));
-    if (!command) continue;
-    if (auto* event = std::get_if<StreamEvent>(&*command)) {
-      core_.on_event(std::move(*event), clock_.now());
-    } else if (std::holds_alternative<Finish>(*command)) {
-      core_.finish();
-    } else {
-      core_.end(std::get<End>(*command).why, true);
-    }
+    (void)take(deadline_after(kTick));
   }
+}
+
+// Handles the next command, if one comes in time.
+bool Hub::take(Deadline deadline) {
+  std::optional<Command> command = inbox_->commands.pop_until(deadline);
+  if (!command) return false;
+  if (auto* event = std::get_if<StreamEvent>(&*command)) {
+    core_.on_event(std::move(*event), clock_.now());
+  } else if (std::holds_alternative<Finish>(*command)) {
+    core_.finish();
+  } else {
+    core_.end(std::get<End>(*command).why, true);
+  }
+  return true;
 }
 
 HubStatus Hub::status() const {

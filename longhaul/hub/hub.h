@@ -46,6 +46,7 @@ class Hub final : public Acceptor {
 
   Hub(HubSetup setup, const Clock& clock, const Log& log, Options options);
   void run(const std::stop_token& stop);
+  bool take(Deadline deadline);
 
   const Clock& clock_;
   std::shared_ptr<Inbox> inbox_;

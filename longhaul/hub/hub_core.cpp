@@ -7,6 +7,7 @@
 #include "longhaul/codec/digest.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/protocol.h"
+#include "longhaul/hub/random_id.h"
 
 namespace longhaul {
 namespace {
@@ -26,23 +27,38 @@ Frame goodbye(const std::string& why, bool is_over) {
   return frame;
 }
 
+std::uint64_t digest_of_task(const v1::Task& task) {
+  const std::string bytes = task.SerializeAsString();
+  return digest_of(std::as_bytes(std::span(bytes)));
+}
+
 }  // namespace
 
 HubCore::HubCore(HubSetup setup, Workers& workers, Log log)
-    : setup_(std::move(setup)), workers_(workers), log_(std::move(log)) {}
+    : setup_(std::move(setup)),
+      workers_(workers),
+      log_(std::move(log)),
+      run_{.id = random_id(), .task = digest_of_task(setup_.task)} {}
 
 HubCore::~HubCore() = default;
 
 Status HubCore::resume() {
+  const Result<std::optional<RunRecord>> run = Journal::read_run(setup_.training.directory);
+  if (!run.ok()) return run.error();
+  if (*run) {
+    if ((*run)->task != run_.task)
+      return Error{ErrorCode::kMismatch,
+                   setup_.training.directory.string() +
+                       " holds another run: its scenario, settings, recipe or seed differ"};
+    run_ = **run;
+    for (const auto& [name, slot] : run_.slots) replicas_[name].status.slot = slot;
+  }
   Result<std::unique_ptr<Training>> training = Training::resume(setup_.training, workers_);
   if (!training.ok()) return training.error();
   training_ = std::move(training).value();
   if (!training_) return Done{};
   elements_ = training_->model().shared().size();
   if (setup_.steps > 0) last_step_ = setup_.steps - 1;
-  const Result<Journal::Slots> slots = Journal::read_slots(setup_.training.directory);
-  if (!slots.ok()) return slots.error();
-  for (const auto& [name, slot] : *slots) replicas_[name].status.slot = slot;
   log_.info("goes on at round " + std::to_string(training_->book().next_step()));
   return Done{};
 }
@@ -73,6 +89,10 @@ void HubCore::on_tick(TimePoint now) {
   ask_for_state();
   close_rounds(now);
   dropped_.clear();
+  for (auto& [name, replica] : replicas_) {
+    if (replica.session == nullptr && !replica.away_since) replica.away_since = now;
+  }
+  is_finished_ = is_finished_at(now);
 }
 
 // Nobody can have finished the step that the model stands at: its means are not all there. Frames
@@ -89,9 +109,14 @@ void HubCore::finish() {
   }
 }
 
-bool HubCore::is_finished() const {
-  return training_ && last_step_ && training_->book().next_step() > *last_step_ &&
-         sessions_.empty();
+// Who is away still needs the last means, and gets some time to come for them.
+bool HubCore::is_finished_at(TimePoint now) const {
+  const bool is_over =
+      training_ && last_step_ && training_->book().next_step() > *last_step_ && sessions_.empty();
+  return is_over && std::ranges::none_of(replicas_, [&](const auto& entry) {
+           const Replica& replica = entry.second;
+           return !replica.has_left && now - replica.away_since.value_or(now) <= setup_.patience;
+         });
 }
 
 void HubCore::end(const std::string& why, bool is_over) {
@@ -165,6 +190,7 @@ void HubCore::on_control(Session& session, const Frame& frame) {
   } else if (frame.has_report()) {
     on_report(session, frame.report());
   } else if (frame.has_leave()) {
+    replica_of(session).has_left = true;
     drop(session, "it left");
   }
 }
@@ -283,11 +309,9 @@ void HubCore::close_rounds(TimePoint now) {
   }
 }
 
-void HubCore::keep_slots() {
+void HubCore::keep_run() {
   if (setup_.training.directory.empty()) return;
-  Journal::Slots slots;
-  for (const auto& [name, replica] : replicas_) slots[name] = replica.status.slot;
-  const Status kept = Journal::write_slots(setup_.training.directory, slots);
+  const Status kept = Journal::write_run(setup_.training.directory, run_);
   if (!kept.ok()) fail(kept.error());
 }
 
@@ -356,8 +380,10 @@ void HubCore::send_mean(Session& session, const JournalRound& round) {
 }
 
 HubStatus HubCore::status() const {
-  HubStatus status{.is_started = training_ != nullptr,
-                   .is_finished = is_finished(),
+  HubStatus status{.run = run_.id,
+                   .is_started = training_ != nullptr,
+                   .is_finished = is_finished_,
+                   .failure = failure_,
                    .reason = reason_,
                    .refused = refused_,
                    .rejected = rejected_,

@@ -28,6 +28,7 @@ struct HubSetup {
   std::uint64_t steps = 0;     // of the run; 0: until finish()
   std::size_t start_with = 1;  // replicas that must be there before the first step
   Seconds silence{5.0};        // a replica that is not heard of for so long is gone
+  Seconds patience{30.0};      // for who is away when the last round has closed
   Admission admit;             // nothing: everyone
 };
 
@@ -45,8 +46,10 @@ struct ReplicaStatus {
 };
 
 struct HubStatus {
+  std::uint64_t run = 0;
   bool is_started = false;
-  bool is_finished = false;  // every replica has merged all there is, and left
+  bool is_finished = false;      // every replica has merged all there is, and left
+  std::optional<Error> failure;  // nothing goes on
   std::uint64_t next_round = 0;
   Plan plan;
   std::string reason;
@@ -77,9 +80,7 @@ class HubCore {
   void on_tick(TimePoint now);
   // The step that everyone is in becomes the last one.
   void finish();
-  // Every replica has merged all there is, and left.
-  [[nodiscard]] bool is_finished() const;
-  // Tells every replica why, and closes. `is_over`: they need not come back.
+  // Tells every replica why. `is_over`: they need not come back.
   void end(const std::string& why, bool is_over);
 
   // Called from inside on_event and on_tick.
@@ -94,6 +95,8 @@ class HubCore {
     ReplicaStatus status;
     float weight = 1.0F;
     Session* session = nullptr;
+    bool has_left = false;                // in order
+    std::optional<TimePoint> away_since;  // as far as ticks tell
   };
   struct Newcomer {
     StreamPtr stream;
@@ -130,8 +133,9 @@ class HubCore {
   void send_means(Session& session);
   void send_mean(Session& session, const JournalRound& round);
   void drop(Session& session, const std::string& why);
-  void keep_slots();
+  void keep_run();
   void fail(const Error& why);
+  [[nodiscard]] bool is_finished_at(TimePoint now) const;
 
   [[nodiscard]] Replica& replica_of(const Session& session) {
     return replicas_.at(session.identity().name);
@@ -143,6 +147,7 @@ class HubCore {
   HubSetup setup_;
   Workers& workers_;
   Log log_;
+  RunRecord run_;
   std::map<StreamId, Newcomer> newcomers_;
   std::map<std::string, Replica> replicas_;
   std::map<StreamId, std::unique_ptr<Session>> sessions_;  // by control stream
@@ -154,6 +159,7 @@ class HubCore {
   std::vector<float> initial_;              // the model before the first step, once it has come
   std::unique_ptr<Training> training_;      // from the start on
   std::optional<std::uint64_t> last_step_;  // of the run, once it is known
+  bool is_finished_ = false;
   std::string reason_;
   std::optional<Error> failure_;  // of the journal: nothing goes on
   std::uint64_t refused_ = 0;

@@ -2,7 +2,6 @@
 // back.
 #include <algorithm>
 #include <array>
-#include <random>
 #include <set>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/protocol.h"
 #include "longhaul/hub/hub_core.h"
+#include "longhaul/hub/random_id.h"
 
 namespace longhaul {
 namespace {
@@ -22,11 +22,6 @@ Error refused(const std::string& why) { return Error{ErrorCode::kMismatch, why};
 Error other_version(std::uint32_t theirs) {
   return refused("this hub speaks protocol " + std::to_string(kProtocolVersion) +
                  ", the replica protocol " + std::to_string(theirs));
-}
-
-std::uint64_t new_session_id() {
-  std::random_device source;
-  return (std::uint64_t{source()} << 32U) | source();
 }
 
 bool is_usable_name(const std::string& name) {
@@ -83,6 +78,8 @@ Status HubCore::check_model(const v1::Join& join) const {
     return refused("a number of lanes out of range");
   if (join.elements() < 1 || join.elements() > kMostElements)
     return refused("a model size out of range");
+  if (!join.is_fresh() && join.run() != run_.id)
+    return refused("it has the state of another run than this hub's, which may have begun anew");
   if (!(join.weight() > 0) || join.weight() > 1e6F) return refused("a weight out of range");
   if (elements_ == 0) return Done{};
   const bool is_other =
@@ -122,7 +119,8 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
   if (!slot.ok()) return refuse(id, name, slot.error());
   if (!replicas_.contains(name)) {
     replicas_[name].status.slot = *slot;
-    keep_slots();
+    run_.slots[name] = *slot;
+    keep_run();
     if (failure_) return refuse(id, name, {ErrorCode::kClosed, failure_->message});
   }
   if (Session* earlier = replicas_[name].session) {
@@ -134,13 +132,15 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
   layers_digest_ = join.model();
   if (join.is_fresh() && initial_digest_ == 0) initial_digest_ = join.initial();
   auto session = std::make_unique<Session>(
-      Session::Identity{.name = name, .slot = *slot, .id = new_session_id(), .lanes = join.lanes()},
-      id, std::move(newcomers_.extract(id).mapped().stream), limits(), now);
+      Session::Identity{.name = name, .slot = *slot, .id = random_id(), .lanes = join.lanes()}, id,
+      std::move(newcomers_.extract(id).mapped().stream), limits(), now);
   session->progress.is_fresh = join.is_fresh();
   session->progress.next_mean = join.is_fresh() ? 0 : join.next_round();
   session->progress.first_step = join.is_fresh() ? 0 : join.first_step();
   Replica& replica = replicas_[name];
   replica.session = session.get();
+  replica.has_left = false;
+  replica.away_since.reset();
   replica.weight = join.weight();
   replica.status.slot = *slot;
   if (is_plausible(join.compute_s())) replica.status.measured.compute = Seconds(join.compute_s());
@@ -154,6 +154,7 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
 v1::Welcome HubCore::welcome_for(const Session& session, const v1::Join& join) const {
   v1::Welcome welcome;
   welcome.set_session(session.identity().id);
+  welcome.set_run(run_.id);
   welcome.set_slot(static_cast<std::uint32_t>(session.identity().slot));
   welcome.set_replicas(static_cast<std::uint32_t>(setup_.training.replicas));
   const auto& measured = replicas_.at(session.identity().name).status.measured;

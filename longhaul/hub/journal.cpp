@@ -1,6 +1,7 @@
 #include "longhaul/hub/journal.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -15,11 +16,12 @@ namespace longhaul {
 namespace {
 
 constexpr std::size_t kMostStateBytes = std::size_t{1} << 40;
-constexpr const char* kSlotsName = "replicas.safetensors";
+constexpr const char* kRunName = "run.safetensors";
 constexpr std::uint32_t kRecordMagic = 0x4C485231;  // "LHR1"
 constexpr std::size_t kRecordHeaderBytes = 16;      // magic, length, digest
+constexpr std::size_t kLogsPerSnapshot = 4;         // in bytes: else large models write little else
 
-// "snapshot-00000042.safetensors" and "rounds-00000042.log": what closed from round 42 on.
+// "snapshot-000000000042.safetensors" and "rounds-000000000042.log": what closed from round 42 on.
 std::string numbered(const char* kind, std::uint64_t step, const char* ending) {
   const std::string digits = std::to_string(step);
   return std::string(kind) + '-' + std::string(digits.size() < 12 ? 12 - digits.size() : 0, '0') +
@@ -103,6 +105,18 @@ std::optional<JournalRound> next_record(ByteReader& in) {
   return round;
 }
 
+// One snapshot stays beside the new one, and every log of rounds that are still at hand, from
+// `needed` on: those who are behind need them, however often the hub is killed.
+void remove_old(const std::filesystem::path& directory, std::uint64_t needed) {
+  std::error_code failure;
+  const std::vector<std::uint64_t> snapshots = snapshots_in(directory);
+  for (std::size_t i = 0; i + 2 < snapshots.size(); ++i)
+    std::filesystem::remove(directory / snapshot_name(snapshots[i]), failure);
+  const std::vector<std::uint64_t> logs = logs_in(directory);
+  for (std::size_t i = 0; i + 2 < logs.size() && logs[i + 1] <= needed; ++i)
+    std::filesystem::remove(directory / log_name(logs[i]), failure);
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> JournalRound::digest_of_slot(std::size_t slot) const {
@@ -136,8 +150,9 @@ Result<std::optional<Journal::Left>> Journal::read(const std::filesystem::path& 
   return std::optional(std::move(left));
 }
 
-Status Journal::keep_in(const std::filesystem::path& directory, const State& state,
-                        std::uint64_t step) {
+Status Journal::keep_in(const std::filesystem::path& directory, State state, std::uint64_t step) {
+  Status written = settle();
+  if (!written.ok()) return written;
   std::error_code failure;
   std::filesystem::create_directories(directory, failure);
   std::string begin;
@@ -151,64 +166,67 @@ Status Journal::keep_in(const std::filesystem::path& directory, const State& sta
   // The log first, and whole: a snapshot that is there always has its log, also if a hub is killed
   // here that goes on from a snapshot of this very step.
   const std::filesystem::path path = directory / log_name(step);
-  Status written = write_file_atomically(path, std::as_bytes(std::span(begin)));
+  written = write_file_atomically(path, std::as_bytes(std::span(begin)));
   if (!written.ok()) return written;
   log_ = std::ofstream(path, std::ios::binary | std::ios::app);
   if (!log_) return Error{ErrorCode::kIo, path.string() + ": cannot write"};
-  written = write_file_atomically(directory / snapshot_name(step), to_bytes(state));
-  if (!written.ok()) return written;
   directory_ = directory;
-  remove_old(step);
+  snapshot_bytes_ = 0;
+  for (const auto& [name, values] : state.tensors) snapshot_bytes_ += values.size() * sizeof(float);
+  const std::uint64_t needed = recent_.empty() ? step : recent_.front().step;
+  snapshot_ = std::async(std::launch::async, [directory, state = std::move(state), step, needed] {
+    Status kept = write_file_atomically(directory / snapshot_name(step), to_bytes(state));
+    if (kept.ok()) remove_old(directory, needed);
+    return kept;
+  });
   return Done{};
 }
 
-// One snapshot stays beside the new one, and every log of rounds that are still at hand: those who
-// are behind need them, however often the hub is killed.
-void Journal::remove_old(std::uint64_t newest) const {
-  std::error_code failure;
-  const std::vector<std::uint64_t> snapshots = snapshots_in(directory_);
-  for (std::size_t i = 0; i + 2 < snapshots.size(); ++i)
-    std::filesystem::remove(directory_ / snapshot_name(snapshots[i]), failure);
-  const std::vector<std::uint64_t> logs = logs_in(directory_);
-  const std::uint64_t needed = recent_.empty() ? newest : recent_.front().step;
-  for (std::size_t i = 0; i + 2 < logs.size() && logs[i + 1] <= needed; ++i)
-    std::filesystem::remove(directory_ / log_name(logs[i]), failure);
-}
+Status Journal::settle() { return snapshot_.valid() ? snapshot_.get() : Status(Done{}); }
 
-Result<Journal::Slots> Journal::read_slots(const std::filesystem::path& directory) {
-  const std::filesystem::path path = directory / kSlotsName;
-  if (!std::filesystem::exists(path)) return Slots();
+Result<std::optional<RunRecord>> Journal::read_run(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory / kRunName;
+  if (!std::filesystem::exists(path)) return std::optional<RunRecord>();
   const Result<ByteBuffer> bytes = read_file(path, kMostStateBytes);
   if (!bytes.ok()) return bytes.error();
   Result<State> state = state_from_bytes(*bytes);
   if (!state.ok()) return std::move(state).error().within(path.string());
+  const auto id = state->value<std::uint64_t>("run");
+  const auto task = state->value<std::uint64_t>("task");
   const auto names = state->value<std::vector<std::string>>("names");
-  const auto numbers = state->value<std::vector<std::uint64_t>>("slots");
+  const auto slots = state->value<std::vector<std::uint64_t>>("slots");
+  if (!id.ok()) return id.error();
+  if (!task.ok()) return task.error();
   if (!names.ok()) return names.error();
-  if (!numbers.ok()) return numbers.error();
-  if (names->size() != numbers->size())
+  if (!slots.ok()) return slots.error();
+  if (names->size() != slots->size())
     return Error{ErrorCode::kMismatch, path.string() + ": not one slot for each name"};
-  Slots slots;
-  for (std::size_t i = 0; i < names->size(); ++i) slots[(*names)[i]] = (*numbers)[i];
-  return slots;
+  RunRecord run{.id = *id, .task = *task};
+  for (std::size_t i = 0; i < names->size(); ++i) run.slots[(*names)[i]] = (*slots)[i];
+  return std::optional(std::move(run));
 }
 
-Status Journal::write_slots(const std::filesystem::path& directory, const Slots& slots) {
+Status Journal::write_run(const std::filesystem::path& directory, const RunRecord& run) {
   std::error_code failure;
   std::filesystem::create_directories(directory, failure);
   std::vector<std::string> names;
-  std::vector<std::uint64_t> numbers;
-  for (const auto& [name, slot] : slots) {
+  std::vector<std::uint64_t> slots;
+  for (const auto& [name, slot] : run.slots) {
     names.push_back(name);
-    numbers.push_back(slot);
+    slots.push_back(slot);
   }
   State state;
-  state.values = {{"names", names}, {"slots", numbers}};
-  return write_file_atomically(directory / kSlotsName, to_bytes(state));
+  state.values = {{"run", run.id}, {"task", run.task}, {"names", names}, {"slots", slots}};
+  return write_file_atomically(directory / kRunName, to_bytes(state));
 }
 
 Status Journal::log(const JournalRound& round) {
   if (directory_.empty()) return Done{};
+  if (snapshot_.valid() &&
+      snapshot_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+    Status written = settle();
+    if (!written.ok()) return written;
+  }
   const std::string record = record_of(round);
   log_ << record << std::flush;
   if (!log_) return Error{ErrorCode::kIo, directory_.string() + ": cannot write the journal"};
@@ -235,8 +253,8 @@ void Journal::trim(std::uint64_t needed) {
 }
 
 bool Journal::wants_snapshot() const {
-  return !directory_.empty() &&
-         (log_rounds_ >= limits_.log_rounds || log_bytes_ >= limits_.log_bytes);
+  const std::size_t most_bytes = std::max(limits_.log_bytes, kLogsPerSnapshot * snapshot_bytes_);
+  return !directory_.empty() && (log_rounds_ >= limits_.log_rounds || log_bytes_ >= most_bytes);
 }
 
 const JournalRound* Journal::find(std::uint64_t step) const {

@@ -2,13 +2,15 @@
 // hub needs to go on after it was killed.
 //
 // On disk: snapshot files of the shared state and, for each, a log of the rounds that closed after
-// it. A round is in the log before anyone is told of it.
+// it. A round is in the log before anyone is told of it. A snapshot is written beside the work:
+// until it is there, the one before it and both logs tell the same.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,12 +34,20 @@ struct JournalRound {
   [[nodiscard]] std::optional<std::uint64_t> digest_of_slot(std::size_t slot) const;
 };
 
+// Which run a directory is of.
+struct RunRecord {
+  std::uint64_t id = 0;    // never 0
+  std::uint64_t task = 0;  // digest of what replicas are told to do
+  // Contributors are slots, so a name keeps its own for the whole run.
+  std::map<std::string, std::uint64_t> slots;
+};
+
 // How much is kept at hand for replicas that come back.
 struct JournalLimits {
   std::size_t rounds = 512;
   std::size_t bytes = std::size_t{256} << 20;
-  std::size_t log_rounds = 256;  // then a new snapshot and a new log begin
-  std::size_t log_bytes = std::size_t{64} << 20;
+  std::size_t log_rounds = 256;                   // then a new snapshot and a new log begin
+  std::size_t log_bytes = std::size_t{64} << 20;  // and some times the snapshot
 };
 
 class Journal {
@@ -54,14 +64,15 @@ class Journal {
   static Result<std::optional<Left>> read(const std::filesystem::path& directory);
 
   // From now on every round goes to `directory` too, after a snapshot of `state`, whose next round
-  // is `step`. Rounds at hand from that one on are in the new log from the beginning.
-  Status keep_in(const std::filesystem::path& directory, const State& state, std::uint64_t step);
+  // is `step`. Rounds at hand from that one on are in the new log from the beginning. If the
+  // snapshot cannot be written, the next log() or keep_in() says so.
+  Status keep_in(const std::filesystem::path& directory, State state, std::uint64_t step);
+  // Waits until it is written.
+  Status settle();
 
-  // Which replica has which slot: contributors are slots, so a name keeps its own for the whole
-  // run.
-  using Slots = std::map<std::string, std::uint64_t>;
-  static Result<Slots> read_slots(const std::filesystem::path& directory);
-  static Status write_slots(const std::filesystem::path& directory, const Slots& slots);
+  // Nothing, if the directory holds none.
+  static Result<std::optional<RunRecord>> read_run(const std::filesystem::path& directory);
+  static Status write_run(const std::filesystem::path& directory, const RunRecord& run);
 
   // A round has closed: on disk before anyone is told, if it is kept there.
   Status log(const JournalRound& round);
@@ -73,7 +84,6 @@ class Journal {
 
   // Rounds at hand.
   [[nodiscard]] const JournalRound* find(std::uint64_t step) const;
-  [[nodiscard]] std::uint64_t first() const { return recent_.empty() ? 0 : recent_.front().step; }
   [[nodiscard]] bool ends_before(std::uint64_t step) const {
     return recent_.empty() || recent_.back().step + 1 == step;
   }
@@ -82,7 +92,6 @@ class Journal {
 
  private:
   void trim(std::uint64_t needed);
-  void remove_old(std::uint64_t newest) const;
 
   JournalLimits limits_;
   std::deque<JournalRound> recent_;
@@ -91,6 +100,8 @@ class Journal {
   std::ofstream log_;
   std::size_t log_rounds_ = 0;
   std::size_t log_bytes_ = 0;
+  std::size_t snapshot_bytes_ = 0;
+  std::future<Status> snapshot_;  // being written
 };
 
 }  // namespace longhaul

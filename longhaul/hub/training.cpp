@@ -55,7 +55,7 @@ Result<std::unique_ptr<Training>> Training::start(const TrainingSetup& setup,
   std::unique_ptr<Training> training(
       new Training(setup, std::move(initial), first, 0, workers));  // NOLINT: private constructor
   training->planner_ = std::move(planner);
-  const Status kept = training->keep_journal();
+  const Status kept = training->start_journal();
   if (!kept.ok()) return kept.error();
   return training;
 }
@@ -89,9 +89,15 @@ Result<std::unique_ptr<Training>> Training::resume(const TrainingSetup& setup, W
   training->model_ = std::move(model);
   training->journal_ = std::move(journal);
   training->planner_ = planner_of(setup, elements);
-  const Status kept = training->keep_journal();
+  const Status kept = training->start_journal();
   if (!kept.ok()) return kept.error();
   return training;
+}
+
+// The first snapshot is there before anyone takes part.
+Status Training::start_journal() {
+  Status kept = keep_journal();
+  return kept.ok() ? journal_.settle() : kept;
 }
 
 // A snapshot holds what is merged; rounds that closed and are not due yet are logged after it.

@@ -71,6 +71,7 @@ class Training {
  private:
   Training(const TrainingSetup& setup, std::vector<float> initial, const Decision& first,
            std::uint64_t first_round, Workers& workers);
+  Status start_journal();
   Status keep_journal();
 
   TrainingSetup setup_;

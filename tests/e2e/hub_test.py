@@ -69,7 +69,7 @@ class Training(HubCommand):
         self.ended(hub)
 
     def test_a_killed_replica_does_not_stop_the_others(self):
-        hub, port = self.hub("--set", "train.steps=100")
+        hub, port = self.hub("--set", "train.steps=100", "--patience", "1s")
         replicas = [self.start("train", "--hub", f"127.0.0.1:{port}", "--name", f"r{slot}", "--slot", slot, "--json")
                     for slot in range(3)]
         while '"step":10,' not in replicas[2].stdout.readline():
@@ -138,6 +138,7 @@ class HubRefusals(HubCommand):
                 (("hub", "smoke", "--listen", "0.0.0.0:7070"), "--keys", "--insecure"),
                 (("hub", "smoke", "--listen", "nonsense"), "--listen", "HOST:PORT"),
                 (("hub", "smoke", "--recipe", "d-gsd"), "d-gsd", "d-sgd"),
+                (("hub", "smoke", "--patience", "long"), "--patience", "long"),
                 (("train",), "--invite", "--hub"),
                 (("train", "--hub", "127.0.0.1:7"), "--name"),
                 (("rehearse", "smoke", "--recipe", "d-gsd"), "d-gsd"),

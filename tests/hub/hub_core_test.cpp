@@ -294,9 +294,7 @@ TEST_F(HubCoreLives, WhatTheEarlierLifeSentIsInAndNotTakenForItsOwn) {
 
 TEST_F(HubCoreLives, AReplicaThatConnectsAnewTakesPartFromTheStepOfItsStateOn) {
   desk_.breaks(anew_.lane);
-  Frame again = join_frame("replica-0");
-  again.mutable_join()->set_is_fresh(false);
-  again.mutable_join()->set_next_round(1);
+  Frame again = desk_.rejoin_frame("replica-0", 1);
   again.mutable_join()->set_first_step(first_step_);
   const HubDesk::Joined back = desk_.join(again);
   const auto enrolled = back.control.stream->take(Frame::kEnrolled);
@@ -308,9 +306,7 @@ TEST_F(HubCoreLives, AReplicaThatConnectsAnewTakesPartFromTheStepOfItsStateOn) {
 
 TEST_F(HubCoreLives, NobodyIsFurtherThanTheModel) {
   desk_.breaks(anew_.lane);
-  Frame again = join_frame("replica-0");
-  again.mutable_join()->set_is_fresh(false);
-  again.mutable_join()->set_next_round(1);
+  Frame again = desk_.rejoin_frame("replica-0", 1);
   again.mutable_join()->set_first_step(1'000'000);
   desk_.breaks(all_[1].control);
   const HubDesk::Joined back = desk_.join(again);
@@ -329,8 +325,7 @@ TEST(HubCore, AResubmissionIsInOnce) {
   const std::vector<HubDesk::Joined> all = desk.start();
   desk.update(all[0], 0, dense_payload(1));
   desk.breaks(all[0].lane);  // it cannot know that all of it arrived
-  Frame again = join_frame("replica-0");
-  again.mutable_join()->set_is_fresh(false);
+  Frame again = desk.rejoin_frame("replica-0");
   const HubDesk::Joined back = desk.join(again);
   desk.update(back, 0, dense_payload(1));
   desk.update(all[1], 0, dense_payload(2));
@@ -348,8 +343,7 @@ TEST(HubCore, WhoIsSlowerThanTheJournalForgetsGetsASnapshot) {
   const std::vector<HubDesk::Joined> all = desk.start();
   desk.breaks(all[0].control);
   for (std::uint64_t step = 0; step < 6; ++step) desk.update(all[1], step, dense_payload(1));
-  Frame again = join_frame("replica-0");
-  again.mutable_join()->set_is_fresh(false);
+  Frame again = desk.rejoin_frame("replica-0");
   desk.holds_lanes = true;
   const HubDesk::Joined back = desk.join(again);
   for (std::uint64_t step = 6; step < 30; ++step) desk.update(all[1], step, dense_payload(1));

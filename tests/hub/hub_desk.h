@@ -104,6 +104,14 @@ class HubDesk {
     hear(joined.lane, lane);
     return joined;
   }
+  // Of a replica that has taken part before.
+  [[nodiscard]] Frame rejoin_frame(const std::string& name, std::uint64_t next_round = 0) const {
+    Frame frame = join_frame(name);
+    frame.mutable_join()->set_is_fresh(false);
+    frame.mutable_join()->set_run(core.status().run);
+    frame.mutable_join()->set_next_round(next_round);
+    return frame;
+  }
   // As many as the scenario has; the run has started.
   std::vector<Joined> start(std::size_t replicas = 2) {
     std::vector<Joined> all;

@@ -50,13 +50,17 @@ class JournalTest : public ::testing::Test {
     return steps;
   }
 
+  [[nodiscard]] bool kept(Journal& journal, std::uint64_t step) const {
+    return journal.keep_in(directory_, State{}, step).ok() && journal.settle().ok();
+  }
+
   std::filesystem::path directory_ = testing::test_directory();
 };
 
 TEST_F(JournalTest, GivesBackWhatWasLogged) {
   EXPECT_FALSE(Journal::read(directory_)->has_value());
   Journal journal;
-  ASSERT_TRUE(journal.keep_in(directory_, State{}, 5).ok());
+  ASSERT_TRUE(kept(journal, 5));
   JournalRound round = round_at(5);
   round.next_plan = Plan{.keep_ratio = 0.25, .delay_steps = 3};
   ASSERT_TRUE(journal.log(round).ok());
@@ -73,7 +77,7 @@ TEST_F(JournalTest, GivesBackWhatWasLogged) {
 
 TEST_F(JournalTest, EveryPrefixOfALogEndsBeforeTheRoundThatIsNotWhole) {
   Journal journal;
-  ASSERT_TRUE(journal.keep_in(directory_, State{}, 0).ok());
+  ASSERT_TRUE(kept(journal, 0));
   for (std::uint64_t step = 0; step < 3; ++step) ASSERT_TRUE(journal.log(round_at(step)).ok());
   std::size_t least = steps_left().size();
   ASSERT_EQ(least, 3U);
@@ -88,7 +92,7 @@ TEST_F(JournalTest, EveryPrefixOfALogEndsBeforeTheRoundThatIsNotWhole) {
 
 TEST_F(JournalTest, ADamagedRoundEndsTheLog) {
   Journal journal;
-  ASSERT_TRUE(journal.keep_in(directory_, State{}, 0).ok());
+  ASSERT_TRUE(kept(journal, 0));
   for (std::uint64_t step = 0; step < 3; ++step) ASSERT_TRUE(journal.log(round_at(step)).ok());
   ByteBuffer bytes = read_file(log_file(), 1 << 20).value();
   bytes[bytes.size() / 2] ^= std::byte{4};
@@ -98,8 +102,7 @@ TEST_F(JournalTest, ADamagedRoundEndsTheLog) {
 
 TEST_F(JournalTest, KeepsTheLastTwoSnapshotsAndNoMore) {
   Journal journal;
-  for (const std::uint64_t step : {0U, 10U, 20U, 30U})
-    ASSERT_TRUE(journal.keep_in(directory_, State{}, step).ok());
+  for (const std::uint64_t step : {0U, 10U, 20U, 30U}) ASSERT_TRUE(kept(journal, step));
   EXPECT_EQ(files_in(directory_),
             (std::vector<std::string>{"rounds-000000000020.log", "rounds-000000000030.log",
                                       "snapshot-000000000020.safetensors",
@@ -111,18 +114,54 @@ TEST_F(JournalTest, ANewLogHoldsTheRoundsAtHandFromTheBeginning) {
   Journal journal;
   for (std::uint64_t step = 0; step < 6; ++step) journal.add(round_at(step), 0);
   for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(journal.keep_in(directory_, State{}, 4).ok());
+    ASSERT_TRUE(kept(journal, 4));
     EXPECT_EQ(steps_left(), (std::vector<std::uint64_t>{4, 5}));
   }
   ASSERT_TRUE(journal.log(round_at(6)).ok());
   EXPECT_EQ(steps_left(), (std::vector<std::uint64_t>{4, 5, 6}));
 }
 
+// A hub that was killed while it wrote a snapshot.
+TEST_F(JournalTest, WithoutItsNewestSnapshotTellsTheSameRounds) {
+  Journal journal;
+  ASSERT_TRUE(kept(journal, 0));
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    ASSERT_TRUE(journal.log(round_at(step)).ok());
+    journal.add(round_at(step), 0);
+  }
+  ASSERT_TRUE(kept(journal, 3));
+  ASSERT_TRUE(journal.log(round_at(4)).ok());
+  const std::vector<std::uint64_t> all = steps_left();
+  ASSERT_TRUE(std::filesystem::remove(directory_ / "snapshot-000000000003.safetensors"));
+  EXPECT_EQ(steps_left(), all);
+  EXPECT_EQ(all, (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
+}
+
+TEST_F(JournalTest, ASnapshotThatCannotBeWrittenIsTold) {
+  Journal journal;
+  ASSERT_TRUE(journal.keep_in(directory_, State{}, 0).ok());
+  ASSERT_TRUE(journal.settle().ok());
+  std::filesystem::create_directory(directory_ / "snapshot-000000000001.safetensors");
+  std::ofstream(directory_ / "snapshot-000000000001.safetensors/in-the-way") << 'x';
+  ASSERT_TRUE(journal.keep_in(directory_, State{}, 1).ok());
+  EXPECT_FALSE(journal.settle().ok());
+}
+
+TEST_F(JournalTest, LargeSnapshotsAreWrittenSeldom) {
+  Journal journal({.log_bytes = 1});
+  State state;
+  state.tensors["shared"].resize(1000);
+  ASSERT_TRUE(journal.keep_in(directory_, std::move(state), 0).ok());
+  std::uint64_t rounds = 0;
+  while (!journal.wants_snapshot()) ASSERT_TRUE(journal.log(round_at(rounds++)).ok());
+  EXPECT_GT(rounds * (round_at(0).mean->size() + 100), 4U * 4000U);
+}
+
 TEST_F(JournalTest, HoldsNoMoreAtHandThanItMay) {
   Journal few({.rounds = 3});
   for (std::uint64_t step = 0; step < 10; ++step) few.add(round_at(step), 100);
   EXPECT_EQ(few.rounds(), 3U);
-  EXPECT_EQ(few.first(), 7U);
+  EXPECT_NE(few.find(7), nullptr);
   EXPECT_EQ(few.find(6), nullptr);
   EXPECT_EQ(few.find(10), nullptr);
   const std::size_t size = round_at(0).mean->size();
@@ -134,7 +173,8 @@ TEST_F(JournalTest, HoldsNoMoreAtHandThanItMay) {
 TEST_F(JournalTest, HoldsWhatASnapshotNeedsWhateverItMay) {
   Journal journal({.rounds = 3});
   for (std::uint64_t step = 0; step < 10; ++step) journal.add(round_at(step), 2);
-  EXPECT_EQ(journal.first(), 2U);
+  EXPECT_EQ(journal.find(1), nullptr);
+  EXPECT_NE(journal.find(2), nullptr);
 }
 
 // The whole hub on a journal that lost its tail.
@@ -167,8 +207,7 @@ TEST_F(HubJournal, ReachesBackHoweverOftenTheHubIsKilled) {
   for (std::uint64_t step = 10; step < 14; ++step) {
     HubDesk desk(hub_setup());
     ASSERT_TRUE(desk.core.resume().ok());
-    Frame frame = testing::join_frame("replica-0");
-    frame.mutable_join()->set_is_fresh(false);
+    Frame frame = desk.rejoin_frame("replica-0");
     const HubDesk::Joined back = desk.join(frame);
     EXPECT_TRUE(back.control.stream->take(Frame::kEnrolled));  // from the first round on
     desk.update(back, step, dense_payload(1));
@@ -190,6 +229,30 @@ TEST_F(HubJournal, ANameKeepsItsSlotThoughTheHubIsKilled) {
   EXPECT_TRUE(desk.refusal(testing::join_frame("another")));
 }
 
+TEST_F(HubJournal, AnotherRunsDirectoryIsRefused) {
+  run();
+  HubSetup other = hub_setup();
+  other.task.set_seed(2);
+  HubDesk desk(std::move(other));
+  const Status resumed = desk.core.resume();
+  ASSERT_FALSE(resumed.ok());
+  EXPECT_NE(resumed.error().message.find("another run"), std::string::npos);
+}
+
+TEST_F(HubJournal, AReplicaOfAnotherRunIsRefusedForGood) {
+  run();
+  HubDesk resumed(hub_setup());
+  ASSERT_TRUE(resumed.core.resume().ok());
+  const Frame member = resumed.rejoin_frame("replica-0", 10);
+  HubSetup elsewhere = hub_setup();
+  elsewhere.training.directory.clear();  // as if the hub had been started without its journal
+  HubDesk anew(std::move(elsewhere));
+  const auto refused = anew.refusal(member);
+  ASSERT_TRUE(refused);
+  EXPECT_TRUE(refused->is_final());
+  EXPECT_FALSE(resumed.refusal(member));
+}
+
 TEST_F(HubJournal, GoesOnThoughALogBeforeTheLastSnapshotIsDamaged) {
   run();
   const std::filesystem::path older = directory_ / "rounds-000000000004.log";
@@ -202,9 +265,7 @@ TEST_F(HubJournal, GoesOnThoughALogBeforeTheLastSnapshotIsDamaged) {
   ASSERT_TRUE(desk.core.resume().ok());
   EXPECT_EQ(desk.core.status().next_round, 8U);
   // And closes rounds again.
-  Frame frame = testing::join_frame("replica-0");
-  frame.mutable_join()->set_is_fresh(false);
-  frame.mutable_join()->set_next_round(8);
+  Frame frame = desk.rejoin_frame("replica-0", 8);
   const HubDesk::Joined back = desk.join(frame);
   desk.update(back, 8, dense_payload(1));
   EXPECT_EQ(desk.core.status().next_round, 9U);

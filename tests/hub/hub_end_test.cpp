@@ -1,0 +1,80 @@
+// How a run over the hub ends: who is waited for, and for how long.
+#include <gtest/gtest.h>
+
+#include "tests/hub/hub_desk.h"
+
+namespace longhaul {
+namespace {
+
+using testing::dense_payload;
+using testing::desk_setup;
+using testing::HubDesk;
+using testing::join_frame;
+
+class HubEnd : public ::testing::Test {
+ protected:
+  static HubSetup setup() {
+    HubSetup setup = desk_setup();
+    setup.steps = 1;
+    setup.silence = Seconds(1000);
+    return setup;
+  }
+  void close_the_only_round() {
+    for (const HubDesk::Joined& one : all_) desk_.update(one, 0, dense_payload(1));
+    ASSERT_EQ(desk_.core.status().next_round, 1U);
+  }
+  void leave(const HubDesk::Joined& one) {
+    Frame frame;
+    frame.mutable_leave();
+    desk_.hear(one.control, frame);
+  }
+  [[nodiscard]] bool is_finished_after(Seconds time) {
+    desk_.advance(time);
+    return desk_.core.status().is_finished;
+  }
+
+  HubDesk desk_{setup()};
+  std::vector<HubDesk::Joined> all_ = desk_.start();
+};
+
+TEST_F(HubEnd, ComesWhenAllHaveLeft) {
+  close_the_only_round();
+  leave(all_[0]);
+  EXPECT_FALSE(is_finished_after(Seconds(100)));
+  leave(all_[1]);
+  EXPECT_TRUE(is_finished_after(Seconds(0.1)));
+}
+
+TEST_F(HubEnd, WaitsForWhoIsAwayButNotForever) {
+  close_the_only_round();
+  leave(all_[0]);
+  desk_.breaks(all_[1].control);
+  EXPECT_FALSE(is_finished_after(Seconds(0.1)));
+  EXPECT_FALSE(is_finished_after(Seconds(29)));
+  EXPECT_TRUE(is_finished_after(Seconds(2)));
+}
+
+TEST_F(HubEnd, WhoComesForTheLastMeansGetsThem) {
+  close_the_only_round();
+  leave(all_[0]);
+  desk_.breaks(all_[1].control);
+  EXPECT_FALSE(is_finished_after(Seconds(20)));
+  Frame again = desk_.rejoin_frame("replica-1");
+  const HubDesk::Joined back = desk_.join(again);
+  EXPECT_TRUE(back.control.stream->take(Frame::kClosed));
+  EXPECT_FALSE(is_finished_after(Seconds(100)));
+  leave(back);
+  EXPECT_TRUE(is_finished_after(Seconds(0.1)));
+}
+
+TEST_F(HubEnd, WhoWentLongBeforeTheEndIsNotWaitedFor) {
+  desk_.breaks(all_[1].control);
+  EXPECT_FALSE(is_finished_after(Seconds(0.1)));
+  desk_.advance(Seconds(31));
+  desk_.update(all_[0], 0, dense_payload(1));
+  leave(all_[0]);
+  EXPECT_TRUE(is_finished_after(Seconds(0.1)));
+}
+
+}  // namespace
+}  // namespace longhaul
