@@ -23,4 +23,8 @@ std::span<const std::uint32_t> BatchSampler::next() {
   return batch_;
 }
 
+void BatchSampler::skip(std::uint64_t batches) {
+  for (; batches > 0; --batches) next();
+}
+
 }  // namespace longhaul::trainer

@@ -19,6 +19,9 @@ class BatchSampler {
   // Valid until the next call.
   std::span<const std::uint32_t> next();
 
+  // As if so many batches had been drawn.
+  void skip(std::uint64_t batches);
+
  private:
   std::vector<std::uint32_t> share_;
   std::vector<std::uint32_t> batch_;

@@ -30,6 +30,7 @@ class Model {
   // Dropout draws from a generator of its own, so that parallel models do not disturb each other.
   // Without one there is no dropout: evaluation.
   void set_generator(at::Generator generator) { generator_ = std::move(generator); }
+  [[nodiscard]] const at::Generator& generator() const { return generator_; }
 
  protected:
   using Shape = std::vector<std::int64_t>;

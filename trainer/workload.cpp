@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "longhaul/base/check.h"
+#include "longhaul/base/state.h"
 #include "longhaul/base/workers.h"
 #include "trainer/arena.h"
 #include "trainer/batch_sampler.h"
@@ -20,6 +21,7 @@ namespace longhaul::trainer {
 namespace {
 
 constexpr std::uint64_t kTestOrderSeed = 0;
+constexpr std::uint64_t kMostBatches = std::uint64_t{1} << 32U;  // far beyond every run
 
 // A copy of the model on an arena of its own, at its initial parameters.
 struct Copy {
@@ -71,7 +73,31 @@ class TorchLearner final : public Learner {
     const torch::Tensor loss = mean_loss(score(*copy_.model, data_->batch(samples_)));
     loss.backward();
     copy_.arena.check_views();
+    ++batches_;
     return loss.item<double>();
+  }
+
+  void save(longhaul::State& state) const override {
+    state.values["learner.batches"] = batches_;
+    const torch::Tensor drawn = copy_.model->generator().get_state();
+    const auto bytes = std::as_bytes(std::span(drawn.data_ptr<std::uint8_t>(), drawn.nbytes()));
+    state.blobs["learner.generator"].assign(bytes.begin(), bytes.end());
+  }
+
+  Status load(const longhaul::State& state) override {
+    const auto batches = state.value<std::uint64_t>("learner.batches");
+    if (!batches.ok()) return batches.error();
+    const Result<ByteView> drawn = state.blob("learner.generator");
+    if (!drawn.ok()) return drawn.error();
+    at::Generator generator = copy_.model->generator();
+    torch::Tensor bytes = generator.get_state();
+    if (drawn->size() != bytes.nbytes() || *batches < batches_ || *batches > kMostBatches)
+      return Error{ErrorCode::kMismatch, "learner: not a place in this data"};
+    std::ranges::copy(*drawn, static_cast<std::byte*>(bytes.data_ptr()));
+    generator.set_state(bytes);
+    for (BatchSampler& sampler : samplers_) sampler.skip(*batches - batches_);
+    batches_ = *batches;
+    return Done{};
   }
 
  private:
@@ -79,6 +105,7 @@ class TorchLearner final : public Learner {
   std::shared_ptr<const Examples> data_;
   std::vector<BatchSampler> samplers_;  // one; the joint learner has one per replica
   std::vector<std::uint32_t> samples_;
+  std::uint64_t batches_ = 0;  // drawn
 };
 
 struct BatchResult {

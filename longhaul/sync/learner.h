@@ -7,9 +7,12 @@
 #include <memory>
 #include <span>
 
+#include "longhaul/base/result.h"
 #include "longhaul/codec/layer_table.h"
 
 namespace longhaul {
+
+struct State;
 
 // One replica's copy of the model and its share of the data.
 class Learner {
@@ -24,6 +27,11 @@ class Learner {
   // run at once.
   virtual double compute_gradient() = 0;
   [[nodiscard]] virtual std::span<float> gradient() = 0;
+
+  // How far it is in its data, and all that it draws at random: after load() a new learner of the
+  // same replica draws what this one would have drawn next. Parameters are not in it.
+  virtual void save(State& state) const = 0;
+  virtual Status load(const State& state) = 0;
 };
 
 struct Evaluation {

@@ -92,6 +92,8 @@ class LedgerLearner final : public Learner {
     ledger_->updated(slot_, update);
     return loss;
   }
+  void save(State& state) const override { inner_->save(state); }
+  Status load(const State& state) override { return inner_->load(state); }
 
  private:
   std::unique_ptr<Learner> inner_;

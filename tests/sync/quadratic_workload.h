@@ -8,8 +8,11 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <sstream>
+#include <string>
 #include <vector>
 
+#include "longhaul/base/state.h"
 #include "longhaul/sync/learner.h"
 
 namespace longhaul::testing {
@@ -40,6 +43,18 @@ class QuadraticLearner final : public Learner {
       gradient_[i] = off + noise_ * uniform(random_);
     }
     return loss / static_cast<double>(parameters_.size());
+  }
+
+  void save(State& state) const override {
+    std::ostringstream text;
+    text << random_;
+    state.values["learner.random"] = text.str();
+  }
+  Status load(const State& state) override {
+    const Result<std::string> text = state.value<std::string>("learner.random");
+    if (!text.ok()) return text.error();
+    std::istringstream(*text) >> random_;
+    return Done{};
   }
 
  private:

@@ -47,5 +47,13 @@ TEST(BatchSampler, ABatchMayBeLargerThanTheShare) {
   EXPECT_EQ(std::ranges::count(drawn, 7U), 5);
 }
 
+TEST(BatchSampler, GoesOnFromWhereAnotherOneWas) {
+  BatchSampler whole(kShare, 3, Random(1, Draws::kBatches));
+  BatchSampler resumed(kShare, 3, Random(1, Draws::kBatches));
+  (void)draw(whole, 9);  // in the middle of a pass
+  resumed.skip(9);
+  EXPECT_EQ(draw(whole, 20), draw(resumed, 20));
+}
+
 }  // namespace
 }  // namespace longhaul::trainer

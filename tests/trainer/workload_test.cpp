@@ -7,6 +7,7 @@
 #include <cmath>
 #include <thread>
 
+#include "longhaul/base/state.h"
 #include "longhaul/base/workers.h"
 #include "tests/trainer/data_files.h"
 #include "trainer/one_thread.h"
@@ -212,6 +213,33 @@ TEST(Workload, NamesWhatIsWrong) {
   write_easy_images(directory, 8, 20, 10);
   EXPECT_THAT(complaint({.data = {.kind = "mnist", .path = directory.path()}}),
               HasSubstr("at least 16 × 16"));
+}
+
+// A new learner that loads the place of another one computes the gradients that it would have.
+TEST(Workload, ALearnerGoesOnFromASavedPlace) {
+  const auto workload = easy_workload({.model = {.name = "mlp", .options = {{"dropout", 0.3}}}});
+  const auto whole = workload->make_learner(1);
+  for (int i = 0; i < 5; ++i) whole->compute_gradient();
+  longhaul::State state;
+  whole->save(state);
+  const auto resumed = workload->make_learner(1);
+  const Status loaded = resumed->load(state_from_bytes(to_bytes(state)).value());
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  for (int i = 0; i < 30; ++i) {  // beyond the end of a pass
+    whole->compute_gradient();
+    resumed->compute_gradient();
+    ASSERT_EQ(copy_of(whole->gradient()), copy_of(resumed->gradient())) << i;
+  }
+}
+
+TEST(Workload, ALearnerRefusesAPlaceThatIsNotOne) {
+  const auto workload = easy_workload({.model = {.name = "softmax", .options = {}}});
+  const auto learner = workload->make_learner(0);
+  longhaul::State state;
+  EXPECT_FALSE(learner->load(state).ok());
+  learner->save(state);
+  state.blobs["learner.generator"].pop_back();
+  EXPECT_FALSE(learner->load(state).ok());
 }
 
 }  // namespace
