@@ -35,6 +35,7 @@ Status Replica::replace_state() {
   engine_ = make_engine(setup_.engine.recipe.plan);
   Status loaded = engine_->load_shared(state);
   if (!loaded.ok()) return loaded;
+  ++restarts_;
   v1::Report report;
   report.set_step(engine_->steps_done());
   client_.report(report);

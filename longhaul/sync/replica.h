@@ -45,6 +45,8 @@ class Replica {
   void interrupt() { pacer_.interrupt(); }
 
   [[nodiscard]] const Engine& engine() const { return *engine_; }
+  // States that were replaced by the hub's.
+  [[nodiscard]] std::size_t restarts() const { return restarts_; }
 
  private:
   [[nodiscard]] std::unique_ptr<Engine> make_engine(const Plan& plan);
@@ -59,7 +61,8 @@ class Replica {
   const Clock& clock_;
   Pacer pacer_;
   std::unique_ptr<Engine> engine_;  // from the start on
-  StepFacts facts_;                 // of the step that is under way
+  std::size_t restarts_ = 0;
+  StepFacts facts_;  // of the step that is under way
 };
 
 }  // namespace longhaul

@@ -1,0 +1,273 @@
+// Replicas without torch: a model of any size, gradients that cost next to nothing, everything else
+// as in `longhaul train`. For tests with faults and for measurements of the hub.
+//
+//   longhaul_light_replica --hub HOST:PORT --name NAME [--replicas N] [--elements N] …
+//
+// Several replicas run as threads of one process, under the names NAME-0, NAME-1, …
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "apps/longhaul/command.h"
+#include "apps/longhaul/interrupt.h"
+#include "apps/longhaul/job_options.h"
+#include "apps/longhaul/json_lines.h"
+#include "apps/longhaul/train_options.h"
+#include "bench/light_book.h"
+#include "bench/light_learner.h"
+#include "longhaul/codec/digest.h"
+#include "longhaul/exchange/ask.h"
+#include "longhaul/sync/replica.h"
+
+namespace longhaul::bench {
+namespace {
+
+constexpr Seconds kPatience{0.2};  // of one wait, between looks at Ctrl-C
+constexpr Seconds kAskTimeout{30.0};
+
+struct Arguments {
+  std::string hub;
+  std::vector<std::string> invites;
+  std::string name = "light";
+  std::size_t replicas = 1;
+  std::string elements = "1000";
+  std::optional<std::uint32_t> slot;
+  std::string step_time;
+  std::size_t lanes = 1;
+  std::string silence = "5s";
+  std::string book;
+  bool json = false;
+};
+
+// What all replicas of the process share.
+struct Task {
+  lab::Job job;
+  std::size_t elements = 0;
+  std::optional<Seconds> step_time;  // none: the scenario's
+  std::size_t lanes = 1;
+  Seconds silence{5.0};
+  bool json = false;
+};
+
+// Waits as long as it takes, with a look at Ctrl-C now and then.
+template <typename Try>
+auto patiently(Try what) -> decltype(what(Deadline())) {
+  for (;;) {
+    auto result = what(deadline_after(kPatience));
+    if (result.ok() || result.error().code != ErrorCode::kDeadline || apps::is_interrupted())
+      return result;
+  }
+}
+
+class LightReplica {
+ public:
+  LightReplica(const Task& task, apps::HubAccess access, std::optional<std::uint32_t> slot,
+               BookFile& file)
+      : task_(task), access_(std::move(access)), asked_(slot), file_(file) {}
+
+  Status run() {
+    const std::unique_ptr<Connector> connector = make_grpc_connector(access_.address, access_.tls);
+    HubClient client(client_setup(), *connector, clock_);
+    const Result<HubClient::Place> place =
+        patiently([&](Deadline deadline) { return client.place(deadline); });
+    if (!place.ok()) return place.error();
+    const Result<EngineSetup> engine = lab::engine_setup(task_.job, layers());
+    if (!engine.ok()) return engine.error();
+    LightLearner learner(place->slot, task_.elements);
+    Book book(file_, place->slot, task_.elements);
+    BookExchange exchange(client, book);
+    Replica replica({.engine = *engine,
+                     .step_time = step_time(place->slot),
+                     .exchange = book.is_kept() ? &exchange : nullptr},
+                    learner, client, workers_, clock_);
+    learner.replica = &replica;
+    learner.book = &book;
+    learner.is_exact = engine->clip <= 0;
+    Status started = patiently([&](Deadline deadline) { return replica.start(deadline); });
+    if (!started.ok()) return started;
+    book.begin_life(replica.engine().steps_done());
+    tell("started", {{"slot", place->slot}});
+    start_ = clock_.now();
+    Status trained = train(replica);
+    if (!trained.ok()) return trained;
+    if (apps::is_interrupted()) {
+      client.leave();
+      return Done{};
+    }
+    Status drained = patiently([&](Deadline deadline) { return replica.finish(deadline); });
+    if (!drained.ok()) return drained;
+    book.finish(replica.engine(), learner.is_exact);
+    tell("finished", {{"slot", place->slot},
+                      {"steps", replica.engine().steps_done()},
+                      {"digest", digest_text(replica.engine().shared())},
+                      {"time_s", Seconds(clock_.now() - start_).count()},
+                      {"computing_s", computing_.count()},
+                      {"waiting_s", waiting_.count()},
+                      {"sat_out", sat_out_},
+                      {"restarts", replica.restarts()},
+                      {"reconnections", client.reconnections()}});
+    return Done{};
+  }
+
+ private:
+  [[nodiscard]] LayerTable layers() const {
+    return {{.name = "all", .offset = 0, .count = task_.elements}};
+  }
+  [[nodiscard]] ClientSetup client_setup() const {
+    const std::vector<float> ones(task_.elements, 1.0F);
+    const std::span bytes = std::as_bytes(std::span(ones));
+    return {.name = access_.name,
+            .token = access_.token,
+            .slot = asked_,
+            .elements = task_.elements,
+            .layers_digest = task_.elements,
+            .initial = std::make_shared<const ByteBuffer>(bytes.begin(), bytes.end()),
+            .lanes = task_.lanes,
+            .compute = step_time(asked_.value_or(0)),
+            .silence = task_.silence};
+  }
+  [[nodiscard]] Seconds step_time(std::size_t slot) const {
+    const auto& replicas = task_.job.scenario.replicas;
+    return task_.step_time.value_or(replicas[slot % replicas.size()].step_time);
+  }
+
+  Status train(Replica& replica) {
+    while (!apps::is_interrupted()) {
+      const Result<StepFacts> facts =
+          patiently([&](Deadline deadline) { return replica.step(deadline); });
+      if (!facts.ok()) {
+        if (apps::is_interrupted() && facts.error().code == ErrorCode::kDeadline) break;
+        return facts.error();
+      }
+      if (facts->stance == Stance::kFinish) break;
+      if (facts->stance == Stance::kSitOut) ++sat_out_;
+      computing_ += facts->computing;
+      waiting_ += facts->waiting;
+      tell("step", {{"step", replica.engine().steps_done()},
+                    {"time_s", Seconds(clock_.now() - start_).count()},
+                    {"loss", facts->loss},
+                    {"took_part", facts->stance == Stance::kTakePart}});
+    }
+    return Done{};
+  }
+
+  void tell(const std::string& event, nlohmann::ordered_json fields) const {
+    if (!task_.json) return;
+    fields["name"] = access_.name;
+    // One write: other replicas of the process tell too.
+    std::cout << apps::event_line(event, fields) + '\n' << std::flush;
+  }
+
+  const Task& task_;
+  apps::HubAccess access_;
+  std::optional<std::uint32_t> asked_;
+  BookFile& file_;
+  SystemClock clock_;
+  Workers workers_{1};
+  TimePoint start_;
+  Seconds computing_{};
+  Seconds waiting_{};
+  std::size_t sat_out_ = 0;
+};
+
+Result<std::vector<apps::HubAccess>> accesses_of(const Arguments& arguments) {
+  std::vector<apps::HubAccess> all;
+  const std::size_t count = std::max(arguments.replicas, arguments.invites.size());
+  all.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    apps::TrainArguments one{.hub = arguments.hub};
+    if (arguments.invites.empty()) {
+      one.name = count == 1 ? arguments.name : arguments.name + '-' + std::to_string(i);
+    } else {
+      one.invite = arguments.invites[i % arguments.invites.size()];
+    }
+    Result<apps::HubAccess> access = apps::hub_access(one);
+    if (!access.ok()) return access.error();
+    all.push_back(std::move(access).value());
+  }
+  return all;
+}
+
+Result<Task> task_for(const Arguments& arguments, const apps::HubAccess& access) {
+  const Result<std::uint64_t> elements = parse_count(arguments.elements);
+  if (!elements.ok()) return Error(elements.error()).within("--elements");
+  const Result<Seconds> silence = parse_duration(arguments.silence);
+  if (!silence.ok()) return Error(silence.error()).within("--silence");
+  std::optional<Seconds> step_time;
+  if (!arguments.step_time.empty()) {
+    const Result<Seconds> parsed = parse_duration(arguments.step_time);
+    if (!parsed.ok()) return Error(parsed.error()).within("--step-time");
+    step_time = *parsed;
+  }
+  const std::unique_ptr<Connector> connector = make_grpc_connector(access.address, access.tls);
+  const Result<v1::Task> told =
+      ask_for_task(*connector, access.name, access.token, deadline_after(kAskTimeout));
+  if (!told.ok()) return told.error();
+  Result<lab::Job> job = apps::job_of(*told);
+  if (!job.ok()) return job.error();
+  return Task{.job = std::move(job).value(),
+              .elements = *elements,
+              .step_time = step_time,
+              .lanes = arguments.lanes,
+              .silence = *silence,
+              .json = arguments.json};
+}
+
+int complain(const Error& error) {
+  std::cerr << "longhaul_light_replica: " << error.message << '\n';
+  return error.code == ErrorCode::kInvalidArgument ? apps::kExitWrongUse : apps::kExitFailed;
+}
+
+int run(const Arguments& arguments) {
+  const Result<std::vector<apps::HubAccess>> accesses = accesses_of(arguments);
+  if (!accesses.ok()) return complain(accesses.error());
+  apps::notice_interrupts();
+  const Result<Task> task = task_for(arguments, accesses->front());
+  if (!task.ok()) return complain(task.error());
+  BookFile book(arguments.book);
+  std::vector<std::unique_ptr<LightReplica>> replicas;
+  std::vector<Status> outcomes(accesses->size(), Done{});
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(accesses->size());
+    for (std::size_t i = 0; i < accesses->size(); ++i) {
+      std::optional<std::uint32_t> slot;
+      if (arguments.slot) slot = *arguments.slot + static_cast<std::uint32_t>(i);
+      replicas.push_back(std::make_unique<LightReplica>(*task, (*accesses)[i], slot, book));
+      threads.emplace_back([&, i] { outcomes[i] = replicas[i]->run(); });
+    }
+  }
+  if (apps::is_interrupted()) return apps::kExitInterrupted;
+  for (const Status& outcome : outcomes) {
+    if (!outcome.ok()) return complain(outcome.error());
+  }
+  return apps::kExitDone;
+}
+
+int main_of(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App program{"Replicas without torch, for tests and measurements"};
+  program.add_option("--hub", arguments.hub, "HOST:PORT of a hub without TLS");
+  program.add_option("--invite", arguments.invites, "Invite, one for each replica; repeatable");
+  program.add_option("--name", arguments.name, "Name of the replica; of several, how they begin");
+  program.add_option("--replicas", arguments.replicas, "Replicas, as threads of this process");
+  program.add_option("--elements", arguments.elements, "Size of the model, such as 25M");
+  program.add_option("--slot", arguments.slot, "Of the first replica; the others follow");
+  program.add_option("--step-time", arguments.step_time, "Pace (default: the scenario's)");
+  program.add_option("--lanes", arguments.lanes, "Data connections of each replica");
+  program.add_option("--silence", arguments.silence, "After which the hub counts as gone");
+  program.add_option("--book", arguments.book, "File to keep the books in, for tests");
+  program.add_flag("--json", arguments.json, "Events, one JSON object per line");
+  CLI11_PARSE(program, argc, argv);
+  return run(arguments);
+}
+
+}  // namespace
+}  // namespace longhaul::bench
+
+int main(int argc, char** argv) { return longhaul::bench::main_of(argc, argv); }
