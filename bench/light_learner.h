@@ -43,6 +43,10 @@ class LightLearner final : public Learner {
     return loss / static_cast<double>(parameters_.size());
   }
 
+  // The gradient is a function of slot, step and parameters: there is no place to keep.
+  void save(State& /*state*/) const override {}
+  Status load(const State& /*state*/) override { return Done{}; }
+
   // Set before the first gradient.
   const Replica* replica = nullptr;
   Book* book = nullptr;

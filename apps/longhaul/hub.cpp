@@ -114,13 +114,15 @@ nlohmann::ordered_json status_json(const HubStatus& status) {
                         {"latency_s", replica.measured.latency.count()},
                         {"bytes_up", replica.bytes_up},
                         {"bytes_down", replica.bytes_down},
-                        {"returned", replica.returned}});
+                        {"returned", replica.returned},
+                        {"rejected", replica.rejected}});
   }
   return {{"next_round", status.next_round},
           {"keep_ratio", status.plan.keep_ratio},
           {"delay_steps", status.plan.delay_steps},
           {"merge", name_of(status.plan.merge)},
           {"refused", status.refused},
+          {"strangers", status.strangers},
           {"rejected", status.rejected},
           {"mismatches", status.mismatches},
           {"replicas", replicas}};
@@ -162,8 +164,13 @@ Admission admission_by(const std::string& directory) {
 int serve(Hub& hub, const std::shared_ptr<Lines>& lines, const Clock& clock) {
   Pacer pacer;
   std::optional<TimePoint> asked;
+  std::uint64_t strangers = 0;
   for (;;) {
     pacer.wait_until(time_after(clock.now(), kLook));
+    if (const FailedHandshakes failed = failed_handshakes(); failed.count > strangers) {
+      hub.note_strangers(failed.count - strangers, failed.last);
+      strangers = failed.count;
+    }
     const HubStatus status = hub.status();
     if (lines) {
       while (const std::optional<std::string> line = lines->pop_until(Deadline::min()))

@@ -2,12 +2,15 @@
 
 #include <chrono>
 
+#include "longhaul/grpc/grpc_log.h"
 #include "longhaul/grpc/grpc_stream.h"
 #include "longhaul/grpc/grpc_transport.h"
 #include "proto/longhaul.grpc.pb.h"
 
 namespace longhaul {
 namespace {
+
+constexpr int kHandshakeMilliseconds = 20'000;  // for a connection to say what it is
 
 // Deletes itself when gRPC is done with it.
 class ServerReactor final : public grpc::ServerBidiReactor<Frame, Frame> {
@@ -95,6 +98,7 @@ class RunningServer final : public GrpcServer {
     builder.SetMaxReceiveMessageSize(kMostFrameBytes);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMilliseconds);
     builder.AddListeningPort(setup.address, server_credentials(setup.tls), &port_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port_ == 0)
@@ -122,6 +126,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const Setup& setup, Accept
 }
 
 void keep_grpc_up() {
+  take_over_grpc_log();
   // A server without a port and without an end: it holds on to the threads that run callbacks.
   [[maybe_unused]] static const grpc::Server* const kIdle = [] {
     grpc::ServerBuilder builder;

@@ -1,6 +1,7 @@
 // Streams over gRPC: HTTP/2 with or without mutual TLS. Nothing of gRPC's shows here.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,13 @@ class GrpcServer {
 
   [[nodiscard]] virtual int port() const = 0;
 };
+
+// Connections to the servers of this process that failed before there was a stream.
+struct FailedHandshakes {
+  std::uint64_t count = 0;
+  std::string last;  // why the last one did
+};
+FailedHandshakes failed_handshakes();
 
 // Dials `address`, one connection for each stream.
 std::unique_ptr<Connector> make_grpc_connector(std::string address,

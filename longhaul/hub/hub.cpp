@@ -71,6 +71,8 @@ bool Hub::take(Deadline deadline) {
   if (!command) return false;
   if (auto* event = std::get_if<StreamEvent>(&*command)) {
     core_.on_event(std::move(*event), clock_.now());
+  } else if (const auto* strangers = std::get_if<Strangers>(&*command)) {
+    core_.on_strangers(strangers->count, strangers->why, clock_.now());
   } else if (std::holds_alternative<Finish>(*command)) {
     core_.finish();
   } else {
@@ -82,6 +84,10 @@ bool Hub::take(Deadline deadline) {
 HubStatus Hub::status() const {
   const MutexLock lock(mutex_);
   return status_;
+}
+
+void Hub::note_strangers(std::uint64_t count, const std::string& why) {
+  (void)inbox_->commands.try_push(Strangers{.count = count, .why = why});
 }
 
 void Hub::finish() { (void)inbox_->commands.try_push(Finish{}); }

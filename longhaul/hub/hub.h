@@ -31,6 +31,8 @@ class Hub final : public Acceptor {
 
   // As of a moment ago.
   [[nodiscard]] HubStatus status() const;
+  // Connections that ended before there was a stream, and why the last one did.
+  void note_strangers(std::uint64_t count, const std::string& why);
   // The step that everyone is in becomes the last one.
   void finish();
   // Tells the replicas why, and that they need not come back.
@@ -41,7 +43,11 @@ class Hub final : public Acceptor {
   struct End {
     std::string why;
   };
-  using Command = std::variant<StreamEvent, Finish, End>;
+  struct Strangers {
+    std::uint64_t count = 0;
+    std::string why;
+  };
+  using Command = std::variant<StreamEvent, Strangers, Finish, End>;
   class Inbox;
 
   Hub(HubSetup setup, const Clock& clock, const Log& log, Options options);

@@ -64,6 +64,7 @@ Status HubCore::resume() {
 }
 
 void HubCore::on_event(StreamEvent event, TimePoint now) {
+  now_ = now;
   if (auto* opened = std::get_if<StreamOpened>(&event.what)) {
     opened->stream->read();
     newcomers_[event.stream] = {.stream = std::move(opened->stream), .since = now};
@@ -79,6 +80,7 @@ void HubCore::on_event(StreamEvent event, TimePoint now) {
 }
 
 void HubCore::on_tick(TimePoint now) {
+  now_ = now;
   const auto is_silent = [&](TimePoint since) { return now - since > setup_.silence; };
   std::erase_if(newcomers_, [&](const auto& entry) { return is_silent(entry.second.since); });
   std::vector<Session*> silent;
@@ -93,6 +95,22 @@ void HubCore::on_tick(TimePoint now) {
     if (replica.session == nullptr && !replica.away_since) replica.away_since = now;
   }
   is_finished_ = is_finished_at(now);
+}
+
+void HubCore::on_strangers(std::uint64_t count, const std::string& why, TimePoint now) {
+  now_ = now;
+  strangers_ += count;
+  warn("refused a connection: " + why);
+}
+
+void HubCore::warn(const std::string& what) {
+  if (const std::optional<std::string> line = repeats_.line_for(what, now_)) log_.warning(*line);
+}
+
+void HubCore::tell_of(const Session& session, const std::string& what) {
+  const std::string line = "replica " + session.identity().name + ' ' + what;
+  const bool is_rude = replica_of(session).status.rejected > 0;
+  if (!is_rude || repeats_.line_for(line, now_)) log_.info(line);
 }
 
 // Nobody can have finished the step that the model stands at: its means are not all there. Frames
@@ -143,8 +161,7 @@ void HubCore::on_frame(StreamId id, Frame frame, TimePoint now) {
   session->heard(now);
   if (session->control() != id) {
     if (frame.has_chunk()) return on_chunk(*session, id, *frame.mutable_chunk(), now);
-    ++rejected_;
-    return drop(*session, "not a chunk on a lane");
+    return reject(*session, "not a chunk on a lane");
   }
   on_control(*session, frame);
   start_if_ready(now);
@@ -171,7 +188,7 @@ void HubCore::on_closed(StreamId id, const Error& why) {
 // Its open rounds close without it; it may come back.
 void HubCore::drop(Session& session, const std::string& why) {
   Replica& replica = replica_of(session);
-  log_.info("replica " + session.identity().name + " is gone: " + why);
+  tell_of(session, "is gone: " + why);
   if (training_) training_->book().leave(session.identity().slot);
   replica.session = nullptr;
   replica.status.is_connected = false;
@@ -180,6 +197,13 @@ void HubCore::drop(Session& session, const std::string& why) {
   std::erase_if(lanes_, [&](const auto& lane) { return lane.second == &session; });
   auto node = sessions_.extract(session.control());
   dropped_.push_back(std::move(node.mapped()));
+}
+
+void HubCore::reject(Session& session, const std::string& why) {
+  ++rejected_;
+  ++replica_of(session).status.rejected;
+  warn("replica " + session.identity().name + ": rejected: " + why);
+  drop(session, "what it sent was rejected");
 }
 
 void HubCore::on_control(Session& session, const Frame& frame) {
@@ -228,14 +252,12 @@ void HubCore::on_report(Session& session, const v1::Report& report) {
 void HubCore::on_chunk(Session& session, StreamId lane, v1::Chunk& chunk, TimePoint now) {
   if (chunk.cargo() == v1::CARGO_UPDATE && training_ &&
       chunk.step() > training_->book().next_step() + kMostRoundsAhead) {
-    ++rejected_;
-    drop(session, "an update of round " + std::to_string(chunk.step()) + ", far ahead");
+    reject(session, "an update of round " + std::to_string(chunk.step()) + ", far ahead");
     return;
   }
   Result<std::optional<Arrival>> arrival = session.lanes.on_chunk(lane, chunk, now);
   if (!arrival.ok()) {
-    ++rejected_;
-    drop(session, arrival.error().message);
+    reject(session, arrival.error().message);
     return;
   }
   if (arrival->has_value()) on_arrival(session, std::move(**arrival), now);
@@ -274,9 +296,9 @@ void HubCore::on_update(Session& session, Arrival arrival, TimePoint now) {
     const Result<PayloadView> view = PayloadView::parse(arrival.bytes, elements_);
     if (!view.ok()) {
       // Nothing of it is merged, and nobody waits for it: it is as if it had sent nothing.
-      if (replica.status.returned++ == 0)
-        log_.warning("replica " + session.identity().name + ", round " + std::to_string(step) +
-                     ": rejected: " + view.error().message);
+      warn("replica " + session.identity().name + ": rejected: " + view.error().message);
+      ++replica.status.returned;
+      ++replica.status.rejected;
       ++rejected_;
       (void)training_->book().reject(slot, step, now);
       return;
@@ -386,6 +408,7 @@ HubStatus HubCore::status() const {
                    .failure = failure_,
                    .reason = reason_,
                    .refused = refused_,
+                   .strangers = strangers_,
                    .rejected = rejected_,
                    .mismatches = mismatches_};
   if (training_) {

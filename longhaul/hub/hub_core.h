@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "longhaul/base/log.h"
+#include "longhaul/hub/repeat_filter.h"
 #include "longhaul/hub/session.h"
 #include "longhaul/hub/training.h"
 #include "longhaul/plan/measurements.h"
@@ -43,6 +44,7 @@ struct ReplicaStatus {
   std::uint64_t bytes_up = 0;  // of payloads
   std::uint64_t bytes_down = 0;
   std::uint64_t returned = 0;  // updates that came too late or were rejected
+  std::uint64_t rejected = 0;  // what it sent that was malformed
 };
 
 struct HubStatus {
@@ -54,6 +56,7 @@ struct HubStatus {
   Plan plan;
   std::string reason;
   std::uint64_t refused = 0;     // joins
+  std::uint64_t strangers = 0;   // connections that ended before anyone said who they are
   std::uint64_t rejected = 0;    // payloads and chunks
   std::uint64_t mismatches = 0;  // digests of the shared model
   std::map<std::string, ReplicaStatus> replicas;
@@ -78,6 +81,8 @@ class HubCore {
   void on_event(StreamEvent event, TimePoint now);
   // At least a few times a second.
   void on_tick(TimePoint now);
+  // Connections that the transport ended before there was a stream, and why the last one did.
+  void on_strangers(std::uint64_t count, const std::string& why, TimePoint now);
   // The step that everyone is in becomes the last one.
   void finish();
   // Tells every replica why. `is_over`: they need not come back.
@@ -133,8 +138,13 @@ class HubCore {
   void send_means(Session& session);
   void send_mean(Session& session, const JournalRound& round);
   void drop(Session& session, const std::string& why);
+  void reject(Session& session, const std::string& why);
   void keep_run();
   void fail(const Error& why);
+  // One line for what happens again and again.
+  void warn(const std::string& what);
+  // Comings and goings; of one whose messages are rejected, not each of them.
+  void tell_of(const Session& session, const std::string& what);
   [[nodiscard]] bool is_finished_at(TimePoint now) const;
 
   [[nodiscard]] Replica& replica_of(const Session& session) {
@@ -162,7 +172,10 @@ class HubCore {
   bool is_finished_ = false;
   std::string reason_;
   std::optional<Error> failure_;  // of the journal: nothing goes on
+  TimePoint now_;                 // of the event under way
+  RepeatFilter repeats_;
   std::uint64_t refused_ = 0;
+  std::uint64_t strangers_ = 0;
   std::uint64_t rejected_ = 0;
   std::uint64_t mismatches_ = 0;
   std::function<void(const RoundNews&)> watcher_;

@@ -42,13 +42,14 @@ void HubCore::on_first_frame(StreamId id, const Frame& frame, TimePoint now) {
     on_ask(id, frame.ask());
   } else {
     ++refused_;
-    newcomers_.erase(id);  // closes it: someone who does not speak the protocol
+    warn("refused a connection: it does not begin as the protocol does");
+    newcomers_.erase(id);  // closes it
   }
 }
 
 void HubCore::refuse(StreamId id, const std::string& who, const Error& why) {
-  if (refused_++ == 0 || why.code != ErrorCode::kClosed)
-    log_.warning("refused " + who + ": " + why.message);
+  ++refused_;
+  warn("refused " + who + ": " + why.message);
   Frame frame;
   frame.mutable_refused()->set_why(why.message);
   frame.mutable_refused()->set_is_final(why.code != ErrorCode::kClosed);
@@ -176,6 +177,7 @@ void HubCore::on_lane(StreamId id, const v1::OpenLane& lane, TimePoint now) {
       sessions_, [&](const auto& entry) { return entry.second->identity().id == lane.session(); });
   if (owner == sessions_.end() || owner->second->is_connected()) {
     ++refused_;
+    warn("refused a lane: of no session that is open");
     newcomers_.erase(id);
     return;
   }
@@ -191,7 +193,7 @@ void HubCore::on_lane(StreamId id, const v1::OpenLane& lane, TimePoint now) {
 
 void HubCore::on_connected(Session& session) {
   replica_of(session).status.is_connected = true;
-  log_.info("replica " + session.identity().name + " is here");
+  tell_of(session, "is here");
   if (setup_.training.engine.recipe.planner != PlannerKind::kNone &&
       !replica_of(session).status.measured.is_complete())
     session.lanes.send({.cargo = Cargo::kProbe},
@@ -235,14 +237,12 @@ void HubCore::take_in(Session& session) {
 void HubCore::on_state(Session& session, const Arrival& arrival) {
   if (!session.progress.is_asked_for_state || training_ || !initial_.empty()) return;
   if (arrival.bytes.size() != elements_ * sizeof(float)) {
-    ++rejected_;
-    return drop(session, "an initial model of another size");
+    return reject(session, "an initial model of another size");
   }
   std::vector<float> initial(elements_);
   std::ranges::copy(arrival.bytes, std::as_writable_bytes(std::span(initial)).begin());
   if (digest_of(std::span<const float>(initial)) != initial_digest_) {
-    ++rejected_;
-    return drop(session, "an initial model with another digest than it told");
+    return reject(session, "an initial model with another digest than it told");
   }
   initial_ = std::move(initial);
 }

@@ -78,6 +78,24 @@ TEST(HubCore, WhoDoesNotSpeakTheProtocolIsClosed) {
   EXPECT_EQ(desk.core.status().refused, 2U);
 }
 
+TEST(HubCore, CountsConnectionsThatEndedBeforeAnyoneSaidWhoTheyAre) {
+  HubDesk desk;
+  desk.core.on_strangers(3, "it showed no certificate", desk.now);
+  desk.core.on_strangers(1, "it does not speak TLS", desk.now);
+  EXPECT_EQ(desk.core.status().strangers, 4U);
+  EXPECT_EQ(desk.core.status().refused, 0U);
+}
+
+TEST(HubCore, CountsWhatWasRejectedByWhoSentIt) {
+  HubDesk desk;
+  const std::vector<HubDesk::Joined> all = desk.start();
+  desk.update(all[1], 0, ByteBuffer(10, std::byte{1}));
+  desk.update(all[1], 1, ByteBuffer(10, std::byte{1}));
+  EXPECT_EQ(desk.core.status().rejected, 2U);
+  EXPECT_EQ(desk.core.status().replicas.at("replica-0").rejected, 0U);
+  EXPECT_EQ(desk.core.status().replicas.at("replica-1").rejected, 2U);
+}
+
 TEST(HubCore, ALiveNameIsTakenUnlessItsOwnerComesAnew) {
   HubDesk desk;
   const HubDesk::Joined a = desk.join(join_frame("a"));
