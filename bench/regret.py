@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """How far `auto` stays behind the best fixed plan in hindsight, over many courses of bandwidth.
 
-usage: regret.py LONGHAUL OUT [--scenario NAME] [--seed 1,2,3] [--recorded FILE.csv:COUNT …] [--quick]
+usage: regret.py LONGHAUL OUT [--scenario NAME] [--seed 1,2,3] [--set table.key=value …] [--recorded FILE.csv:COUNT …]
 
-Trains the grid of fixed plans once (OUT/fixed; kept and reused), then, for each trace, times them on it by replay
-and runs `auto` and the planner that knows the links (not with --quick: half the time). A recorded file has rows of trace,t_s,mbps; the COUNT traces
-that are spread evenly over the file are taken. Prints a Markdown table and writes OUT/regret.json.
+Trains a grid of fixed plans once for each seed (FIXED/seed-N; kept and reused, also by other studies: how a fixed plan
+learns does not depend on the links), then, for each trace, times them on it by replay and runs `auto`. A recorded
+file has rows of trace,t_s,mbps; the COUNT traces that are spread evenly over the file are taken. Prints a Markdown
+table and writes OUT/regret.json. What is there already is not run again.
 """
 import argparse
 import csv
@@ -17,6 +18,9 @@ import subprocess
 import sys
 
 SECONDS = 120  # of a made trace; it repeats
+PLANS = ",".join(f"static:keep_ratio={ratio}:delay_steps={delay}"
+                 for ratio in ("0.001", "0.003", "0.01", "0.03", "0.1") for delay in (2, 3, 4, 6))
+UNTIL_TARGET = ("--set", "train.stop=target", "--set", "train.steps=1000")
 
 
 def rows_of(rate, every=0.5):
@@ -72,30 +76,39 @@ def variation(rows):
     return math.sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates)) / mean
 
 
-def lab(longhaul, *arguments):
-    done = subprocess.run([longhaul, "lab", *arguments, "--json"], stdout=subprocess.PIPE, check=False, text=True)
-    if done.returncode != 0:
-        sys.exit(f"regret.py: longhaul lab {' '.join(arguments)} ended with {done.returncode}")
-    return json.loads(done.stdout)
+class Study:
+    def __init__(self, options):
+        self.options = options
+        self.seeds = options.seed.split(",")
+        self.settings = [word for setting in options.set for word in ("--set", setting)]
+        self.fixed = options.fixed or options.out / "fixed"
 
+    def lab(self, out, *arguments):
+        """The runs of a study of the lab; those of an earlier time if they are there."""
+        results = out / "results.json"
+        if not (results.exists() and json.loads(results.read_text()).get("runs")):
+            command = [self.options.longhaul, "lab", self.options.scenario, *arguments, "--threads",
+                       str(self.options.threads), "--out", str(out), "--json"]
+            done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+            if done.returncode != 0:
+                sys.exit(f"regret.py: {' '.join(command)} ended with {done.returncode}")
+        return json.loads(results.read_text())["runs"]
 
-def quick_oracle(longhaul, common, fixed, trace, out):
-    """What `lab --oracle` says, without the planner that knows the links."""
-    setting = ("--set", f"link.trace={trace}")
-    arguments = [argument for argument in common if argument != "--oracle"]
-    runs = lab(longhaul, *arguments, "--recipe", "auto", "--set", "train.stop=target", *setting, "--out", f"{out}-auto")["runs"]
-    runs += lab(longhaul, common[0], "--replay", str(fixed), *setting, "--out", f"{out}-fixed")["runs"]
-    seeds = {run["seed"] for run in runs if run["recipe"] == "auto"}
-    times = {}
-    for run in runs:
-        if run["seed"] in seeds:
+    def train_fixed(self, seed):
+        self.lab(self.fixed / f"seed-{seed}", "--recipe", PLANS, "--seed", seed, *UNTIL_TARGET)
+
+    def judge(self, trace, out):
+        """Mean times to the target over the seeds, by recipe; only of those that reach it on every seed."""
+        links = (*self.settings, "--set", f"link.trace={trace}")
+        runs = []
+        for seed in self.seeds:
+            runs += self.lab(out / f"auto-{seed}", "--recipe", "auto", "--seed", seed, *UNTIL_TARGET, *links)
+            runs += self.lab(out / f"fixed-{seed}", "--replay", str(self.fixed / f"seed-{seed}"), *links)
+        times = {}
+        for run in runs:
             times.setdefault(run["recipe"], []).append(run["time_to_target_s"])
-    means = {recipe: sum(all_times) / len(seeds) for recipe, all_times in times.items()
-             if len(all_times) == len(seeds) and None not in all_times}
-    auto = means.pop("auto", None)
-    best = min(means, key=means.get)
-    return {"best_fixed": {"recipe": best, "time_s": means[best]}, "clairvoyant": {"recipe": "", "time_s": None},
-            "judged": [{"recipe": "auto", "time_s": auto, "regret": auto and auto / means[best] - 1}]}
+        return {recipe: sum(found) / len(found) for recipe, found in times.items()
+                if len(found) == len(self.seeds) and None not in found}
 
 
 def main():
@@ -104,40 +117,40 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--scenario", default="fashion-wan")
     parser.add_argument("--seed", default="1,2,3")
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--set", action="append", default=[], metavar="table.key=value")
+    parser.add_argument("--fixed", type=pathlib.Path, help="where the fixed plans are (default: OUT/fixed)")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--traces", default="", help="only those whose name contains this")
     parser.add_argument("--recorded", action="append", default=[], metavar="FILE.csv:COUNT")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    common = (options.scenario, "--seed", options.seed, "--oracle")
-    fixed = options.out / "fixed"
-    if not (fixed / "results.json").exists():
-        lab(options.longhaul, *common, "--out", str(fixed))
+    study = Study(options)
+    for seed in study.seeds:
+        study.train_fixed(seed)
     traces = list(made_traces())
     for recorded in options.recorded:
         path, _, count = recorded.rpartition(":")
         traces.extend(recorded_traces(path, int(count)))
     results = []
-    print("| trace | variation | best fixed plan | clairvoyant | auto | regret |\n|---|---|---|---|---|---|", flush=True)
+    print("| trace | variation | best fixed plan | auto | regret |\n|---|---|---|---|---|", flush=True)
     for i, (name, rows) in enumerate(traces):
+        if options.traces not in name:
+            continue
         file = (options.out / f"trace{i}.csv").resolve()
         file.write_text("t_s,mbps\n" + "".join(f"{time:.3f},{rate:.6f}\n" for time, rate in rows))
-        out = str(options.out / f"trace{i}")
-        if options.quick:
-            oracle = quick_oracle(options.longhaul, common, fixed, file, out)
-        else:
-            oracle = lab(options.longhaul, *common, "--replay", str(fixed), "--set", f"link.trace={file}",
-                         "--out", out)["oracle"]
-        best, clairvoyant, auto = oracle["best_fixed"], oracle["clairvoyant"], oracle["judged"][-1]
-        results.append({"trace": name, "variation": variation(rows), **oracle})
-        settings = best["recipe"].removeprefix("static:").replace(":", ", ")
-        show = lambda value: "-" if value is None else f"{value:.1f} s"
-        regret = "" if auto["regret"] is None else f"{100 * auto['regret']:+.1f} %"
-        print(f"| {name} | {variation(rows):.2f} | {show(best['time_s'])} ({settings}) | {show(clairvoyant['time_s'])} "
-              f"| {show(auto['time_s'])} | {regret} |", flush=True)
+        times = study.judge(file, options.out / f"trace{i}")
+        auto = times.pop("auto", None)
+        best = min(times, key=times.get)
+        regret = None if auto is None else auto / times[best] - 1
+        results.append({"trace": name, "variation": variation(rows), "best_fixed": best, "best_fixed_s": times[best],
+                        "auto_s": auto, "regret": regret})
+        shown = "not reached | " if auto is None else f"{auto:.1f} s | {100 * regret:+.1f} %"
+        print(f"| {name} | {variation(rows):.2f} | {times[best]:.1f} s "
+              f"({best.removeprefix('static:').replace(':', ', ')}) | {shown} |", flush=True)
     (options.out / "regret.json").write_text(json.dumps(results, indent=1) + "\n")
-    regrets = [result["judged"][-1]["regret"] for result in results]
+    regrets = [result["regret"] for result in results]
     if None in regrets:
-        sys.exit("regret.py: auto or every fixed plan missed the target somewhere")
+        sys.exit("regret.py: auto missed the target somewhere")
     print(f"\n{len(regrets)} traces: mean regret {100 * sum(regrets) / len(regrets):+.1f} %, "
           f"worst {100 * max(regrets):+.1f} %, best {100 * min(regrets):+.1f} %")
 

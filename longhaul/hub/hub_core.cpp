@@ -88,6 +88,7 @@ void HubCore::on_tick(TimePoint now) {
     if (is_silent(session->last_heard()) || session->is_overrun()) silent.push_back(session.get());
   }
   for (Session* session : silent) drop(*session, "silent, or deaf, for too long");
+  forget_who_never_started();
   ask_for_state();
   close_rounds(now);
   dropped_.clear();
@@ -197,6 +198,20 @@ void HubCore::drop(Session& session, const std::string& why) {
   std::erase_if(lanes_, [&](const auto& lane) { return lane.second == &session; });
   auto node = sessions_.extract(session.control());
   dropped_.push_back(std::move(node.mapped()));
+}
+
+// Who goes before the start leaves nothing behind: its slot is free, and so is the choice of the
+// model if nobody else is here.
+void HubCore::forget_who_never_started() {
+  if (training_ || failure_) return;
+  const auto is_away = [](const auto& entry) { return entry.second.session == nullptr; };
+  if (std::erase_if(replicas_, is_away) == 0) return;
+  std::erase_if(run_.slots, [&](const auto& slot) { return !replicas_.contains(slot.first); });
+  if (replicas_.empty()) {
+    elements_ = layers_digest_ = initial_digest_ = 0;
+    initial_.clear();
+  }
+  keep_run();
 }
 
 void HubCore::reject(Session& session, const std::string& why) {

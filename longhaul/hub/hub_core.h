@@ -138,6 +138,7 @@ class HubCore {
   void send_means(Session& session);
   void send_mean(Session& session, const JournalRound& round);
   void drop(Session& session, const std::string& why);
+  void forget_who_never_started();
   void reject(Session& session, const std::string& why);
   void keep_run();
   void fail(const Error& why);

@@ -138,6 +138,16 @@ TEST(HubCore, StartsWhenAllWhoMustBeThereAre) {
   EXPECT_TRUE(b.control.stream->take(Frame::kEnrolled));
 }
 
+TEST(HubCore, WhoGoesBeforeTheStartLeavesNothingBehind) {
+  HubDesk desk;
+  const HubDesk::Joined mistaken = desk.join(join_frame("mistaken"));
+  desk.breaks(mistaken.control);
+  desk.advance(Seconds(0.1));
+  Frame other = join_frame("replica-0");
+  other.mutable_join()->set_model(8);
+  EXPECT_EQ(desk.join(other).welcome.slot(), 0U);
+}
+
 TEST(HubCore, AsksAnotherOneForTheModelIfTheFirstGoes) {
   HubDesk desk;
   const HubDesk::Joined a = desk.join(join_frame("a"));
