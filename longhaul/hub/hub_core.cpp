@@ -390,23 +390,20 @@ void HubCore::send_mean(Session& session, const JournalRound& round) {
   if (round.next_plan) *closed.mutable_next_plan() = to_message(*round.next_plan);
   SharedBytes bytes = round.mean;
   closed.set_way(v1::WAY_UNION);
-  if (const SentPayloads* sent = can_add_own ? training_->sent(round.step) : nullptr) {
+  if (const SentPayloads* sent = can_add_own ? training_->sent(round.step) : nullptr;
+      sent != nullptr && sent->bytes_for(slot) < bytes->size()) {
     auto others = std::make_shared<ByteBuffer>();
+    others->reserve(sent->bytes_for(slot));
+    closed.set_way(v1::WAY_FORWARDED);
     for (const SentPayloads::Part& part : sent->parts) {
       if (part.slot != slot)
         others->insert(others->end(), part.payload->begin(), part.payload->end());
-      if (others->size() >= bytes->size()) break;
+      v1::Contribution& one = *closed.add_contributions();
+      one.set_slot(static_cast<std::uint32_t>(part.slot));
+      one.set_weight(part.share);
+      one.set_bytes(part.payload->size());
     }
-    if (others->size() < bytes->size()) {
-      bytes = std::move(others);
-      closed.set_way(v1::WAY_FORWARDED);
-      for (const SentPayloads::Part& part : sent->parts) {
-        v1::Contribution& one = *closed.add_contributions();
-        one.set_slot(static_cast<std::uint32_t>(part.slot));
-        one.set_weight(part.share);
-        one.set_bytes(part.payload->size());
-      }
-    }
+    bytes = std::move(others);
   }
   closed.set_bytes(bytes->size());
   replica_of(session).status.bytes_down += bytes->size();

@@ -36,6 +36,12 @@ Mean mean_from(const JournalRound& round, std::size_t elements) {
 
 }  // namespace
 
+std::size_t SentPayloads::bytes_for(std::size_t slot) const {
+  std::size_t bytes = 0;
+  for (const Part& part : parts) bytes += part.slot == slot ? 0 : part.payload->size();
+  return bytes;
+}
+
 Training::Training(const TrainingSetup& setup, std::vector<float> initial, const Decision& first,
                    std::uint64_t first_round, Workers& workers)
     : setup_(setup),
@@ -142,8 +148,10 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
                   .values = std::make_shared<const std::vector<float>>(std::move(mean.values)),
                   .next_plan = round.next_plan});
   journal_.add(std::move(round), model_->next_round());
-  sent_.push_back(std::move(sent));
-  if (sent_.size() > kSentRounds) sent_.pop_front();
+  while (!sent_.empty() && sent_.front().step + kSentRounds <= outcome.step) sent_.pop_front();
+  // Payloads are as much as the mean, for each replica: only where one of them is better off.
+  if (std::ranges::find(mean.down, WayDown::kForwarded, &DownLoad::way) != mean.down.end())
+    sent_.push_back(std::move(sent));
   if (journal_.wants_snapshot()) {
     Status kept = keep_journal();
     if (!kept.ok()) return kept.error();

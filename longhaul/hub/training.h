@@ -35,6 +35,9 @@ struct SentPayloads {
     SharedBytes payload;
   };
   std::vector<Part> parts;  // in replica order; only those that sent something
+
+  // What goes to this replica: all but its own.
+  [[nodiscard]] std::size_t bytes_for(std::size_t slot) const;
 };
 
 // A round that has closed.

@@ -1,0 +1,59 @@
+#include "longhaul/hub/training.h"
+
+#include <gtest/gtest.h>
+
+#include "longhaul/codec/codec.h"
+
+namespace longhaul {
+namespace {
+
+constexpr std::size_t kTrainedElements = 10'000;
+
+// A round of three replicas that sent what the codec makes of it.
+const SentPayloads* sent_after_a_round(Training& training, const std::string& codec, double keep) {
+  Workers workers{1};
+  const LayerTable layers{{.name = "all", .count = kTrainedElements}};
+  const std::uint64_t step = training.book().next_step();
+  for (std::size_t slot = 0; slot < 3; ++slot) {
+    training.book().join(slot, 1.0F, step);
+    std::vector<float> residual(kTrainedElements);
+    std::vector<float> gradient(kTrainedElements);
+    for (std::size_t i = 0; i < gradient.size(); ++i)
+      gradient[i] = static_cast<float>((i * (slot + 3)) % 101);
+    ByteBuffer payload =
+        make_codec(parse_codec(codec).value(), layers, workers)
+            ->take({.residual = residual, .increment = gradient, .keep_ratio = keep});
+    EXPECT_EQ(training.book().submit(slot, step, std::move(payload), TimePoint{}), Taken::kIn);
+  }
+  EXPECT_TRUE(training.close_next({}).ok());
+  return training.sent(step);
+}
+
+std::unique_ptr<Training> training_of_three(Workers& workers) {
+  return Training::start(
+             {.engine = {.recipe = find_recipe("d-sgd").value(), .lr = {.peak = 0.1, .steps = 10}},
+              .replicas = 3},
+             std::vector<float>(kTrainedElements), {}, workers)
+      .value();
+}
+
+TEST(Training, HoldsPayloadsOnlyWhereSomeoneIsBetterOffWithThem) {
+  Workers workers{1};
+  const auto training = training_of_three(workers);
+  EXPECT_EQ(sent_after_a_round(*training, "dense/fp32", 1), nullptr);
+  const SentPayloads* sent = sent_after_a_round(*training, "top_k/bf16", 0.01);
+  ASSERT_NE(sent, nullptr);
+  ASSERT_EQ(sent->parts.size(), 3U);
+  EXPECT_EQ(sent->bytes_for(1), sent->parts[0].payload->size() + sent->parts[2].payload->size());
+}
+
+TEST(Training, LetsPayloadsGoAfterAFewRounds) {
+  Workers workers{1};
+  const auto training = training_of_three(workers);
+  ASSERT_NE(sent_after_a_round(*training, "top_k/bf16", 0.01), nullptr);
+  for (int i = 0; i < 8; ++i) (void)sent_after_a_round(*training, "dense/fp32", 1);
+  EXPECT_EQ(training->sent(0), nullptr);
+}
+
+}  // namespace
+}  // namespace longhaul
