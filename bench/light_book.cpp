@@ -36,13 +36,6 @@ void put_vector(Json& entry, std::span<const float> values) {
   entry["magnitude"] = magnitude;
 }
 
-std::string hex(std::uint64_t digest) {
-  std::string text(16, '0');
-  for (std::size_t i = 0; i < text.size(); ++i)
-    text[i] = "0123456789abcdef"[(digest >> (60 - 4 * i)) & 15U];
-  return text;
-}
-
 }  // namespace
 
 BookFile::BookFile(const std::string& path) {
@@ -94,7 +87,7 @@ void Book::updated(std::uint64_t step, std::span<const float> update) {
 void Book::submitted(const Update& update) {
   if (!is_kept()) return;
   Json line = entry("submitted", update.round.step);
-  line["digest"] = hex(digest_of(update.payload));
+  line["digest"] = digest_of(update.payload);
   line["bytes"] = update.payload.size();
   put_vector(line, values_of(update.payload));
   file_.write(line);
@@ -114,7 +107,7 @@ void Book::collected(const Mean& mean) {
   Json line = entry("merged", step);
   line["digest"] = digest_text(*mean.values);
   line["returned"] =
-      mean.returned.empty() ? Json(nullptr) : Json(hex(digest_of(ByteView(mean.returned))));
+      mean.returned.empty() ? Json(nullptr) : Json(digest_of(ByteView(mean.returned)));
   put_vector(line, *mean.values);
   file_.write(line);
 }

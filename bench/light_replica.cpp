@@ -41,6 +41,7 @@ struct Arguments {
   std::size_t lanes = 1;
   std::string silence = "5s";
   std::string book;
+  bool loses_returned = false;
   bool json = false;
 };
 
@@ -51,6 +52,7 @@ struct Task {
   std::optional<Seconds> step_time;  // none: the scenario's
   std::size_t lanes = 1;
   Seconds silence{5.0};
+  bool loses_returned = false;
   bool json = false;
 };
 
@@ -81,6 +83,7 @@ class LightReplica {
     LightLearner learner(place->slot, task_.elements);
     Book book(file_, place->slot, task_.elements);
     BookExchange exchange(client, book);
+    exchange.loses_returned = task_.loses_returned;
     Replica replica({.engine = *engine,
                      .step_time = step_time(place->slot),
                      .exchange = book.is_kept() ? &exchange : nullptr},
@@ -215,6 +218,7 @@ Result<Task> task_for(const Arguments& arguments, const apps::HubAccess& access)
               .step_time = step_time,
               .lanes = arguments.lanes,
               .silence = *silence,
+              .loses_returned = arguments.loses_returned,
               .json = arguments.json};
 }
 
@@ -262,6 +266,8 @@ int main_of(int argc, char** argv) {
   program.add_option("--lanes", arguments.lanes, "Data connections of each replica");
   program.add_option("--silence", arguments.silence, "After which the hub counts as gone");
   program.add_option("--book", arguments.book, "File to keep the books in, for tests");
+  program.add_flag("--lose-returned", arguments.loses_returned,
+                   "A mistake on purpose, with --book: updates that come back are forgotten");
   program.add_flag("--json", arguments.json, "Events, one JSON object per line");
   CLI11_PARSE(program, argc, argv);
   return run(arguments);

@@ -57,6 +57,14 @@ nlohmann::ordered_json plan_json(const Decision& decision) {
           {"reason", decision.reason}};
 }
 
+// Who is in a round's mean, with which payload.
+nlohmann::ordered_json contributions(const RoundOutcome& outcome) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < outcome.contributors.size(); ++i)
+    all.push_back({{"slot", outcome.contributors[i]}, {"digest", outcome.digests[i]}});
+  return all;
+}
+
 // Lines for standard output. Whoever reads them may be slow, and the hub must not wait for that:
 // what does not fit is dropped.
 using Lines = Mailbox<std::string>;
@@ -82,11 +90,12 @@ class Watcher {
         log_.info("plan: " + outcome.decision->reason);
       }
     }
-    if (lines_ && !outcome.contributors.empty())
+    const bool is_start = outcome.members == 0 && outcome.decision;
+    if (lines_ && !is_start)
       (void)lines_->try_push(event_line("round", {{"step", outcome.step},
                                                   {"time_s", time_s},
                                                   {"members", outcome.members},
-                                                  {"contributors", outcome.contributors.size()}}));
+                                                  {"contributors", contributions(outcome)}}));
   }
 
  private:

@@ -140,6 +140,7 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
                           .payload = std::make_shared<const ByteBuffer>(std::move(entry.payload))});
   }
   outcome.contributors = round.contributors;
+  outcome.digests = round.digests;
   round.mean = std::make_shared<const ByteBuffer>(std::move(mean.payload));
   if (outcome.decision) round.next_plan = outcome.decision->plan;
   Status logged = journal_.log(round);

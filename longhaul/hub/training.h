@@ -45,7 +45,8 @@ struct RoundOutcome {
   std::uint64_t step = 0;
   std::size_t members = 0;
   std::vector<std::size_t> contributors;
-  std::optional<Decision> decision;  // a new plan, which goes with the mean
+  std::vector<std::uint64_t> digests;  // of their payloads
+  std::optional<Decision> decision;    // a new plan, which goes with the mean
 };
 
 class Training {

@@ -1,0 +1,140 @@
+"""Adds up the books of light replicas and what the hub says of its rounds: every update that was submitted is in
+exactly one mean, or came back to its replica; nothing counts twice; every replica merged every round once.
+
+An update whose life ended before it heard of it (its process was killed, or its state replaced) is in one mean or
+in none. Rounds of which a killed hub could not tell any more are found by what is in their mean.
+"""
+import collections
+import itertools
+import json
+import pathlib
+
+# Of |Σ what was sent - members · mean| against Σ |what was sent|, in float32.
+TOLERANCE = 1e-5
+NUMBERS = ("sum", "projection")
+
+
+class Unbalanced(Exception):
+    """The books do not add up."""
+
+
+def demand(is_so, what):
+    if not is_so:
+        raise Unbalanced(what)
+
+
+def read(*paths):
+    """Entries of books, each with its life: (slot, process, number). A line that a killed process did not end is not there."""
+    entries = []
+    for path in paths:
+        for line in pathlib.Path(path).read_text().splitlines():
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            entry["life"] = (entry["slot"], entry["process"], entry["life"])
+            entries.append(entry)
+    return entries
+
+
+class Books:
+    def __init__(self, entries, rounds):
+        self.rounds = {}
+        for event in rounds:
+            demand(event["step"] not in self.rounds, f"round {event['step']} closed twice")
+            self.rounds[event["step"]] = event
+        self.submitted = collections.defaultdict(dict)  # step -> (life) -> entry
+        self.merged = collections.defaultdict(dict)
+        self.finished = {}
+        for entry in entries:
+            step, life = entry["step"], entry["life"]
+            if entry["event"] in ("submitted", "merged"):
+                book = self.submitted if entry["event"] == "submitted" else self.merged
+                demand(life not in book[step], f"life {life}: round {step} was {entry['event']} twice")
+                book[step][life] = entry
+            elif entry["event"] == "finished":
+                self.finished[life] = entry
+
+    def returned(self):
+        return [entry for lives in self.merged.values() for entry in lives.values() if entry["returned"] is not None]
+
+    def check(self):
+        self.check_lives()
+        for step in sorted(set(self.submitted) | set(self.merged) | set(self.rounds)):
+            self.check_updates(step)
+            self.check_mean(step)
+
+    def check_lives(self):
+        """Each life merges rounds in order and each once; those that ended in order end equal, and balanced."""
+        steps = collections.defaultdict(list)
+        for step in sorted(self.merged):
+            for life in self.merged[step]:
+                steps[life].append(step)
+        for life, merged in steps.items():
+            demand(merged == list(range(merged[0], merged[-1] + 1)), f"life {life} did not merge every round")
+        demand(len({(end["digest"], end["step"]) for end in self.finished.values()}) <= 1, "models differ at the end")
+        for life, end in self.finished.items():
+            demand(end["unsettled"] == 0, f"life {life}: updates on their way at the end")
+            demand(end["imbalance"] is not None and end["imbalance"] < TOLERANCE,
+                   f"life {life}: imbalance {end['imbalance']}")
+
+    def check_updates(self, step):
+        """In one mean, or returned: not both, and not neither."""
+        contributions = self.contributions(step)
+        for life, sent in self.submitted[step].items():
+            settled = self.merged[step].get(life)
+            if settled is None:
+                demand(life not in self.finished, f"life {life}: what became of its update of round {step}?")
+            elif contributions is not None:
+                is_in = (life[0], sent["digest"]) in contributions
+                is_back = settled["returned"] == sent["digest"]
+                demand(is_in != is_back, f"life {life}, round {step}: {'both' if is_in else 'neither'} in the mean and back")
+        for life, settled in self.merged[step].items():
+            demand(settled["returned"] is None or life in self.submitted[step],
+                   f"life {life}, round {step}: something came back that was not sent")
+
+    def contributions(self, step):
+        """(slot, digest) of what is in the mean; None: the hub did not tell."""
+        if step not in self.rounds:
+            return None
+        told = [(one["slot"], one["digest"]) for one in self.rounds[step]["contributors"]]
+        demand(len({slot for slot, _ in told}) == len(told), f"round {step}: a replica is in it twice")
+        demand(len(told) <= self.rounds[step]["members"], f"round {step}: more contributors than members")
+        return set(told)
+
+    def check_mean(self, step):
+        means = list(self.merged[step].values())
+        if not means:
+            return
+        demand(len({mean["digest"] for mean in means}) == 1, f"round {step}: its mean differs between replicas")
+        contributions = self.contributions(step)
+        if contributions is None:
+            demand(any(self.adds_up(means[0], sent, members) for sent, members in self.guesses(step)),
+                   f"round {step}, of which the hub could not tell: nothing that was sent adds up to its mean")
+            return
+        sent = []
+        for slot, digest in contributions:
+            found = [entry for life, entry in self.submitted[step].items() if life[0] == slot and entry["digest"] == digest]
+            demand(found, f"round {step}: nobody sent what slot {slot} is said to have contributed")
+            sent.append(found[0])
+        demand(self.adds_up(means[0], sent, self.rounds[step]["members"]), f"round {step}: not the mean of what was sent")
+
+    def guesses(self, step):
+        """Who may be in the mean: those to whom nothing came back, and any of those who did not live to hear of it."""
+        known, open_ = [], []
+        for life, sent in self.submitted[step].items():
+            settled = self.merged[step].get(life)
+            if settled is None:
+                open_.append(sent)
+            elif settled["returned"] is None:
+                known.append(sent)
+        for count in range(len(open_) + 1):
+            for some in itertools.combinations(open_, count):
+                for members in range(max(1, len(known) + count), len({life[0] for life in self.submitted[step]}) + 3):
+                    yield known + list(some), members
+
+    @staticmethod
+    def adds_up(mean, sent, members):
+        scale = sum(entry["magnitude"] for entry in sent) or 1.0
+        return all(abs(members * mean[number] - sum(entry[number] for entry in sent)) <= TOLERANCE * scale
+                   for number in NUMBERS)
