@@ -1,4 +1,6 @@
 // longhaul hub: serves a run to the replicas that dial in.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
@@ -31,6 +33,7 @@ struct HubArguments {
   bool is_insecure = false;
   std::size_t start_with = 0;  // 0: all replicas of the scenario
   std::string patience = "30s";
+  std::string most_params;  // empty: what fits into memory
   bool json = false;
 };
 
@@ -137,6 +140,19 @@ nlohmann::ordered_json status_json(const HubStatus& status) {
           {"replicas", replicas}};
 }
 
+// A copy of the model with the state of its optimizer, updates and a mean of them take about so
+// much.
+constexpr std::uint64_t kBytesPerParameter = 32;
+
+Result<std::uint64_t> most_elements(const HubArguments& arguments) {
+  if (arguments.most_params.empty())
+    return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+           static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / kBytesPerParameter;
+  Result<std::uint64_t> most = parse_count(arguments.most_params);
+  if (!most.ok()) return std::move(most).error().within("--most-params");
+  return most;
+}
+
 Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) {
   const Result<lab::Job> job = job_of(task);
   if (!job.ok()) return job.error();
@@ -145,6 +161,12 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
   Result<Seconds> patience = parse_duration(arguments.patience);
   if (!patience.ok()) return std::move(patience).error().within("--patience");
   const std::size_t replicas = job->scenario.replicas.size();
+  const Result<std::uint64_t> most = most_elements(arguments);
+  if (!most.ok()) return most.error();
+  std::vector<float> weights;
+  weights.reserve(replicas);
+  for (const lab::ReplicaSettings& replica : job->scenario.replicas)
+    weights.push_back(static_cast<float>(replica.weight));
   return HubSetup{.training = {.engine = *engine,
                                .may_look_ahead = job->scenario.train.optimizer != "adamw",
                                .replicas = replicas,
@@ -152,7 +174,9 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
                   .task = task,
                   .steps = job->scenario.train.steps,
                   .start_with = arguments.start_with > 0 ? arguments.start_with : replicas,
-                  .patience = *patience};
+                  .patience = *patience,
+                  .weights = std::move(weights),
+                  .most_elements = *most};
 }
 
 // Only who was invited, under the name that the certificate says.
@@ -163,7 +187,7 @@ Admission admission_by(const std::string& directory) {
     if (name != certified)
       return Error{ErrorCode::kMismatch, "the certificate is made out to another name"};
     const Result<access::Admission> admission = members->check(name, token);
-    if (!admission.ok()) return admission.error();
+    if (!admission.ok()) return Error{ErrorCode::kIo, "the hub cannot read who is invited"};
     if (*admission == access::Admission::kOk) return Done{};
     return Error{ErrorCode::kMismatch, std::string(access::name_of(*admission))};
   };
@@ -266,6 +290,8 @@ void add_hub(CLI::App& program, Run& run) {
   hub->add_option("--patience", arguments->patience,
                   "How long to wait at the end for replicas that are away")
       ->capture_default_str();
+  hub->add_option("--most-params", arguments->most_params,
+                  "Largest model that it takes, such as 1B (default: what fits into memory)");
   hub->add_flag("--json", arguments->json, "Events, one JSON object per line");
   hub->footer(
       "Replicas join with `longhaul train`. Ctrl-C lets everyone finish the step they are in; a\n"

@@ -60,7 +60,6 @@ void ClientCore::connect(TimePoint now) {
   join.set_lanes(static_cast<std::uint32_t>(setup_.lanes));
   if (setup_.slot) join.set_slot(*setup_.slot);
   join.set_compute_s(setup_.compute.count());
-  join.set_weight(setup_.weight);
   join.set_is_fresh(setup_.is_fresh);
   if (!setup_.is_fresh) join.set_run(setup_.run);
   if (setup_.initial) join.set_initial(digest_of(*setup_.initial));

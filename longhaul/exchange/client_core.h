@@ -28,7 +28,6 @@ struct ClientSetup {
   std::uint64_t layers_digest = 0;
   SharedBytes initial;  // the model before the first step, as float32
   std::size_t lanes = 1;
-  float weight = 1.0F;
   Seconds compute{};             // of one step, as far as it is known
   bool is_fresh = true;          // false: resumed, and next_round is where it stands
   std::uint64_t run = 0;         // that it was resumed from

@@ -1,6 +1,7 @@
 #include "longhaul/hub/hub_core.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "longhaul/base/check.h"
@@ -16,9 +17,22 @@ constexpr std::uint64_t kMostMeansOnTheWay = 4;
 constexpr std::uint64_t kMostRoundsAhead = 1024;  // of an update, before the round that closes next
 constexpr std::size_t kMostTransfers = 1100;      // as many rounds, and a probe
 constexpr std::size_t kPayloadOverhead = 1 << 16;
+constexpr std::size_t kPendingOverhead = std::size_t{64} << 20U;
+constexpr std::size_t kMostNewcomers = 512;
 
 // Planners divide by what replicas say they measured: only what can be is taken.
 constexpr double kMostSampleBytes = 1e15;
+
+// The peer says how much memory a transfer needs: there may not be so much.
+Result<std::optional<Arrival>> chunk_taken(Session& session, StreamId lane, v1::Chunk& chunk,
+                                           TimePoint now) {
+  try {
+    return session.lanes.on_chunk(lane, chunk, now);
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::kIo,
+                 "no memory for a transfer of " + std::to_string(chunk.total()) + " bytes"};
+  }
+}
 
 Frame goodbye(const std::string& why, bool is_over) {
   Frame frame;
@@ -66,8 +80,7 @@ Status HubCore::resume() {
 void HubCore::on_event(StreamEvent event, TimePoint now) {
   now_ = now;
   if (auto* opened = std::get_if<StreamOpened>(&event.what)) {
-    opened->stream->read();
-    newcomers_[event.stream] = {.stream = std::move(opened->stream), .since = now};
+    on_opened(event.stream, std::move(opened->stream));
   } else if (auto* arrived = std::get_if<FrameArrived>(&event.what)) {
     on_frame(event.stream, std::move(arrived->frame), now);
   } else if (std::holds_alternative<FrameWritten>(event.what)) {
@@ -77,6 +90,16 @@ void HubCore::on_event(StreamEvent event, TimePoint now) {
   }
   close_rounds(now);
   dropped_.clear();
+}
+
+// Those who have not said who they are yet cost memory: there are not too many of them.
+void HubCore::on_opened(StreamId id, StreamPtr stream) {
+  if (newcomers_.size() >= kMostNewcomers) {
+    ++refused_;
+    return warn("refused a connection: too many that have not said who they are");
+  }
+  stream->read();
+  newcomers_[id] = {.stream = std::move(stream), .since = now_};
 }
 
 void HubCore::on_tick(TimePoint now) {
@@ -150,7 +173,10 @@ Session* HubCore::session_of(StreamId stream) {
 }
 
 CargoLimits HubCore::limits() const {
-  return {.most_bytes = 4 * elements_ * 4 + kPayloadOverhead, .most_transfers = kMostTransfers};
+  const std::size_t most = 4 * elements_ * 4 + kPayloadOverhead;
+  return {.most_bytes = most,
+          .most_transfers = kMostTransfers,
+          .most_pending_bytes = 4 * most + kPendingOverhead};
 }
 
 void HubCore::on_frame(StreamId id, Frame frame, TimePoint now) {
@@ -270,7 +296,7 @@ void HubCore::on_chunk(Session& session, StreamId lane, v1::Chunk& chunk, TimePo
     reject(session, "an update of round " + std::to_string(chunk.step()) + ", far ahead");
     return;
   }
-  Result<std::optional<Arrival>> arrival = session.lanes.on_chunk(lane, chunk, now);
+  Result<std::optional<Arrival>> arrival = chunk_taken(session, lane, chunk, now);
   if (!arrival.ok()) {
     reject(session, arrival.error().message);
     return;

@@ -31,6 +31,8 @@ struct HubSetup {
   Seconds silence{5.0};        // a replica that is not heard of for so long is gone
   Seconds patience{30.0};      // for who is away when the last round has closed
   Admission admit;             // nothing: everyone
+  std::vector<float> weights;  // in the mean, by slot; 1 where none is given
+  std::uint64_t most_elements = std::uint64_t{1} << 37U;  // of a model: the first replica tells
 };
 
 struct ReplicaStatus {
@@ -107,12 +109,19 @@ class HubCore {
     StreamPtr stream;
     TimePoint since;
   };
+  // How a stream begins.
+  struct Introduction {
+    std::uint32_t protocol = 0;
+    std::string name;
+    std::string token;
+  };
 
   // hub_joins.cpp: from a stream to a member.
   void on_first_frame(StreamId id, const Frame& frame, TimePoint now);
   void on_join(StreamId id, const v1::Join& join, TimePoint now);
   void on_lane(StreamId id, const v1::OpenLane& lane, TimePoint now);
   void on_ask(StreamId id, const v1::Ask& ask);
+  bool is_admitted(StreamId id, const Introduction& from);
   void refuse(StreamId id, const std::string& who, const Error& why);
   [[nodiscard]] Status check_model(const v1::Join& join) const;
   [[nodiscard]] Result<std::size_t> slot_for(const v1::Join& join) const;
@@ -125,6 +134,7 @@ class HubCore {
   [[nodiscard]] v1::Welcome welcome_for(const Session& session, const v1::Join& join) const;
 
   // hub_core.cpp: frames and rounds.
+  void on_opened(StreamId id, StreamPtr stream);
   void on_frame(StreamId id, Frame frame, TimePoint now);
   void on_written(StreamId id);
   void on_closed(StreamId id, const Error& why);

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "longhaul/access/names.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/protocol.h"
@@ -14,7 +15,6 @@
 namespace longhaul {
 namespace {
 
-constexpr std::size_t kMostElements = std::size_t{1} << 37;
 constexpr std::uint32_t kMostLanes = 64;
 
 Error refused(const std::string& why) { return Error{ErrorCode::kMismatch, why}; }
@@ -24,11 +24,9 @@ Error other_version(std::uint32_t theirs) {
                  ", the replica protocol " + std::to_string(theirs));
 }
 
-bool is_usable_name(const std::string& name) {
-  return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.';
-  });
+// It will not help to try again. Else the hub may be able to let it in later.
+bool is_final(const Error& why) {
+  return why.code == ErrorCode::kMismatch || why.code == ErrorCode::kInvalidArgument;
 }
 
 }  // namespace
@@ -52,36 +50,46 @@ void HubCore::refuse(StreamId id, const std::string& who, const Error& why) {
   warn("refused " + who + ": " + why.message);
   Frame frame;
   frame.mutable_refused()->set_why(why.message);
-  frame.mutable_refused()->set_is_final(why.code != ErrorCode::kClosed);
+  frame.mutable_refused()->set_is_final(is_final(why));
   // The stream goes when it is dropped, which waits for the frame to be written.
   newcomers_.at(id).stream->write(std::move(frame));
 }
 
 void HubCore::on_ask(StreamId id, const v1::Ask& ask) {
-  StreamPtr& stream = newcomers_.at(id).stream;
-  if (ask.protocol() != kProtocolVersion)
-    return refuse(id, ask.name(), other_version(ask.protocol()));
-  if (setup_.admit) {
-    const Status admitted = setup_.admit(ask.name(), ask.token(), stream->peer_name());
-    if (!admitted.ok()) return refuse(id, ask.name(), admitted.error());
-  }
+  if (!is_admitted(id, {.protocol = ask.protocol(), .name = ask.name(), .token = ask.token()}))
+    return;
   Frame frame;
   *frame.mutable_task() = setup_.task;
-  stream->write(std::move(frame));
+  newcomers_.at(id).stream->write(std::move(frame));
+}
+
+// Who it says it is, and whether that one is invited. If not, it is refused.
+bool HubCore::is_admitted(StreamId id, const Introduction& from) {
+  if (const Status named = access::check_name(from.name); !named.ok()) {
+    refuse(id, "a replica", named.error());
+    return false;
+  }
+  Status admitted = Done{};
+  if (from.protocol != kProtocolVersion) {
+    admitted = other_version(from.protocol);
+  } else if (setup_.admit) {
+    admitted = setup_.admit(from.name, from.token, newcomers_.at(id).stream->peer_name());
+  }
+  if (!admitted.ok()) refuse(id, from.name, admitted.error());
+  return admitted.ok();
 }
 
 Status HubCore::check_model(const v1::Join& join) const {
-  if (join.protocol() != kProtocolVersion) return other_version(join.protocol());
   if (join.wire() != kWireVersion)
     return refused("this hub knows payloads of version " + std::to_string(kWireVersion) +
                    ", the replica sends version " + std::to_string(join.wire()));
   if (join.lanes() < 1 || join.lanes() > kMostLanes)
     return refused("a number of lanes out of range");
-  if (join.elements() < 1 || join.elements() > kMostElements)
-    return refused("a model size out of range");
+  if (join.elements() < 1 || join.elements() > setup_.most_elements)
+    return refused("a model of " + std::to_string(join.elements()) +
+                   " parameters; this hub takes at most " + std::to_string(setup_.most_elements));
   if (!join.is_fresh() && join.run() != run_.id)
     return refused("it has the state of another run than this hub's, which may have begun anew");
-  if (!(join.weight() > 0) || join.weight() > 1e6F) return refused("a weight out of range");
   if (elements_ == 0) return Done{};
   const bool is_other =
       join.elements() != elements_ || (layers_digest_ != 0 && join.model() != layers_digest_);
@@ -108,12 +116,8 @@ Result<std::size_t> HubCore::slot_for(const v1::Join& join) const {
 }
 
 void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
-  if (!is_usable_name(join.name())) return refuse(id, "a replica", refused("a name out of range"));
   const std::string& name = join.name();
-  if (setup_.admit) {
-    const Status admitted = setup_.admit(name, join.token(), newcomers_.at(id).stream->peer_name());
-    if (!admitted.ok()) return refuse(id, name, admitted.error());
-  }
+  if (!is_admitted(id, {.protocol = join.protocol(), .name = name, .token = join.token()})) return;
   if (failure_) return refuse(id, name, {ErrorCode::kClosed, failure_->message});
   if (const Status fits = check_model(join); !fits.ok()) return refuse(id, name, fits.error());
   const Result<std::size_t> slot = slot_for(join);
@@ -142,7 +146,7 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
   replica.session = session.get();
   replica.has_left = false;
   replica.away_since.reset();
-  replica.weight = join.weight();
+  if (*slot < setup_.weights.size()) replica.weight = setup_.weights[*slot];
   replica.status.slot = *slot;
   if (is_plausible(join.compute_s())) replica.status.measured.compute = Seconds(join.compute_s());
   Frame frame;

@@ -109,8 +109,12 @@ Result<IncomingCargo::Transfer*> IncomingCargo::transfer_of(const TransferId& id
   if (transfers_.size() >= limits_.most_transfers)
     return bad_chunk("more than " + std::to_string(limits_.most_transfers) +
                      " transfers at the same time");
+  if (chunk.total() > limits_.most_pending_bytes - pending_bytes_)
+    return bad_chunk("more than " + std::to_string(limits_.most_pending_bytes) +
+                     " bytes in unfinished transfers");
   Transfer& transfer = transfers_[id];
   transfer.bytes.resize(chunk.total());
+  pending_bytes_ += chunk.total();
   transfer.first_chunk = chunk.data().size();
   transfer.first_at = now;
   return &transfer;
@@ -140,6 +144,7 @@ Result<std::optional<Arrival>> IncomingCargo::take(v1::Chunk& chunk, TimePoint n
                   .timed_bytes = transfer.received - transfer.first_chunk,
                   .duration = now - transfer.first_at};
   transfers_.erase(*id);
+  pending_bytes_ -= arrival.bytes.size();
   return std::optional(std::move(arrival));
 }
 

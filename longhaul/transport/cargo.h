@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -63,6 +64,7 @@ struct Arrival {
 struct CargoLimits {
   std::size_t most_bytes = 0;      // of a transfer
   std::size_t most_transfers = 0;  // that may be incomplete at once
+  std::size_t most_pending_bytes = std::numeric_limits<std::size_t>::max();  // of those, in all
 };
 
 // Transfers on their way in. What a peer says is doubted: sizes, places, kinds.
@@ -72,7 +74,10 @@ class IncomingCargo {
 
   // The transfer that this chunk completes, if it does.
   Result<std::optional<Arrival>> take(v1::Chunk& chunk, TimePoint now);
-  void clear() { transfers_.clear(); }
+  void clear() {
+    transfers_.clear();
+    pending_bytes_ = 0;
+  }
 
  private:
   struct Transfer {
@@ -86,6 +91,7 @@ class IncomingCargo {
 
   CargoLimits limits_;
   std::map<TransferId, Transfer> transfers_;
+  std::size_t pending_bytes_ = 0;  // of the transfers
 };
 
 }  // namespace longhaul

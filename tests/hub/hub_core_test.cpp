@@ -43,16 +43,79 @@ TEST(HubCore, RefusesAnotherModelAndOtherFirstParameters) {
 }
 
 TEST(HubCore, RefusesFieldsOutOfRange) {
-  HubDesk desk;
+  HubSetup setup = desk_setup();
+  setup.most_elements = 1000;
+  HubDesk desk(std::move(setup));
   std::vector<Frame> frames(6, join_frame("a"));
   frames[0].mutable_join()->set_name("../a");
   frames[1].mutable_join()->set_lanes(0);
   frames[2].mutable_join()->set_lanes(1000);
   frames[3].mutable_join()->set_elements(0);
-  frames[4].mutable_join()->set_weight(-1);
-  frames[5].mutable_join()->set_weight(std::numeric_limits<float>::quiet_NaN());
+  frames[4].mutable_join()->set_elements(1001);
+  frames[5].mutable_join()->set_name("");
   for (const Frame& frame : frames) EXPECT_TRUE(desk.refusal(frame));
   EXPECT_EQ(desk.core.status().refused, frames.size());
+}
+
+TEST(HubCore, WhoAsksUnderNoNameIsRefused) {
+  HubDesk desk;
+  Frame frame;
+  frame.mutable_ask()->set_protocol(kProtocolVersion);
+  frame.mutable_ask()->set_name("a\nb");
+  EXPECT_TRUE(desk.refusal(frame));
+  frame.mutable_ask()->set_name("a");
+  frame.mutable_ask()->set_protocol(kProtocolVersion + 1);
+  const auto refused = desk.refusal(frame);
+  ASSERT_TRUE(refused);  // and both sides are named
+  EXPECT_NE(refused->why().find("protocol " + std::to_string(kProtocolVersion) + ","),
+            std::string::npos);
+  EXPECT_NE(refused->why().find("protocol " + std::to_string(kProtocolVersion + 1)),
+            std::string::npos);
+}
+
+TEST(HubCore, AnAdmissionThatCannotBeCheckedNowMayWorkLater) {
+  HubSetup setup = desk_setup();
+  ErrorCode code = ErrorCode::kIo;
+  setup.admit = [&](const std::string&, const std::string&, const std::string&) -> Status {
+    return Error{code, "no list of members"};
+  };
+  HubDesk desk(std::move(setup));
+  EXPECT_FALSE(desk.refusal(join_frame("a"))->is_final());
+  code = ErrorCode::kMismatch;
+  EXPECT_TRUE(desk.refusal(join_frame("a"))->is_final());
+}
+
+TEST(HubCore, WeightsAreTheScenariosBySlot) {
+  HubSetup setup = desk_setup();
+  setup.weights = {1, 3};
+  HubDesk desk(std::move(setup));
+  const std::vector<HubDesk::Joined> all = desk.start();
+  desk.update(all[0], 0, dense_payload(1));
+  desk.update(all[1], 0, dense_payload(5));
+  ASSERT_EQ(desk.rounds.size(), 2U);
+  const JournalRound* round = desk.core.training()->journal().find(0);
+  ASSERT_NE(round, nullptr);
+  std::vector<float> mean(testing::kDeskElements);
+  add(PayloadView::parse(*round->mean, mean.size()).value(), 1.0F, mean);
+  EXPECT_EQ(mean, std::vector<float>(testing::kDeskElements, 4.0F));
+}
+
+TEST(HubCore, WhoHasNotSaidWhoTheyAreAreNotTooMany) {
+  HubDesk desk;
+  const HubDesk::Joined a = desk.join(join_frame("a"));
+  std::vector<HubDesk::Peer> peers;
+  peers.reserve(600);
+  for (int i = 0; i < 600; ++i) peers.push_back(desk.open());
+  EXPECT_TRUE(peers.back().is_gone());
+  EXPECT_EQ(desk.core.status().refused, 600U - 512U);
+  EXPECT_FALSE(a.control.is_gone());
+  Frame ping;
+  ping.mutable_ping();
+  for (int i = 0; i < 3; ++i) {  // the silent ones go, who is heard of stays
+    desk.hear(a.control, ping);
+    desk.advance(Seconds(3));
+  }
+  EXPECT_FALSE(desk.open().is_gone());
 }
 
 TEST(HubCore, ALaneOfNoSessionIsClosed) {

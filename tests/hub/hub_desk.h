@@ -40,7 +40,6 @@ inline Frame join_frame(const std::string& name) {
   join.set_elements(kDeskElements);
   join.set_model(7);
   join.set_lanes(1);
-  join.set_weight(1);
   join.set_is_fresh(true);
   join.set_initial(digest_of(desk_model()));
   return frame;

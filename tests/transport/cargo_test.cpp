@@ -28,6 +28,27 @@ std::vector<Frame> chunks_of(const SharedBytes& bytes, TransferId id = {}) {
 
 TimePoint after(double seconds) { return time_after(TimePoint{}, Seconds(seconds)); }
 
+TEST(Cargo, UnfinishedTransfersTakeNoMoreMemoryThanIsAllowed) {
+  IncomingCargo in({.most_bytes = 10'000, .most_transfers = 100, .most_pending_bytes = 15'000});
+  const auto first_of = [](std::uint64_t step) {
+    Frame frame;
+    frame.mutable_chunk()->set_step(step);
+    frame.mutable_chunk()->set_total(10'000);
+    frame.mutable_chunk()->set_data("x");
+    return frame;
+  };
+  Frame first = first_of(1);
+  EXPECT_TRUE(in.take(*first.mutable_chunk(), after(0)).ok());
+  Frame second = first_of(2);
+  EXPECT_FALSE(in.take(*second.mutable_chunk(), after(0)).ok());
+  Frame rest = first_of(1);
+  rest.mutable_chunk()->set_offset(1);
+  rest.mutable_chunk()->set_data(std::string(9'999, 'x'));
+  ASSERT_TRUE(in.take(*rest.mutable_chunk(), after(0)).ok());
+  second = first_of(2);
+  EXPECT_TRUE(in.take(*second.mutable_chunk(), after(0)).ok());  // there is room again
+}
+
 TEST(Cargo, ComesTogetherInWhateverOrderItsChunksArrive) {
   for (const std::size_t size : {0U, 1U, 1023U, 1025U, 50'000U, 5'000'000U}) {
     const SharedBytes bytes = random_bytes(size, size);
