@@ -20,6 +20,8 @@ void add_hub(CLI::App& program, Run& run);
 void add_keys(CLI::App& program, Run& run);
 void add_rehearse(CLI::App& program, Run& run);
 void add_plan(CLI::App& program, Run& run);
+void add_probe(CLI::App& program, Run& run);
+void add_status(CLI::App& program, Run& run);
 // `words` are all arguments of the program, as they were written.
 void add_train(CLI::App& program, Run& run, const std::vector<std::string>& words);
 void add_lab(CLI::App& program, Run& run, const std::vector<std::string>& words);

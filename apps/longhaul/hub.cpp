@@ -10,6 +10,7 @@
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/job_options.h"
 #include "apps/longhaul/json_lines.h"
+#include "apps/longhaul/status_view.h"
 #include "longhaul/access/authority.h"
 #include "longhaul/access/members.h"
 #include "longhaul/access/names.h"
@@ -17,6 +18,7 @@
 #include "longhaul/base/units.h"
 #include "longhaul/grpc/grpc_transport.h"
 #include "longhaul/hub/hub.h"
+#include "longhaul/hub/status_report.h"
 #include "longhaul/sync/pacer.h"
 
 namespace longhaul::apps {
@@ -107,39 +109,6 @@ class Watcher {
   std::optional<TimePoint> start_;
 };
 
-nlohmann::ordered_json status_json(const HubStatus& status) {
-  nlohmann::ordered_json replicas = nlohmann::ordered_json::array();
-  for (const auto& [name, replica] : status.replicas) {
-    const auto rate = [](const RateEstimator& estimator) -> nlohmann::ordered_json {
-      if (!estimator.typical()) return nullptr;
-      return estimator.typical()->bytes_per_second * 8;
-    };
-    replicas.push_back({{"name", name},
-                        {"slot", replica.slot},
-                        {"connected", replica.is_connected},
-                        {"enrolled", replica.is_enrolled},
-                        {"step", replica.step},
-                        {"loss", replica.loss},
-                        {"waiting_share", replica.waiting_share},
-                        {"up_bits_per_s", rate(replica.measured.up)},
-                        {"down_bits_per_s", rate(replica.measured.down)},
-                        {"latency_s", replica.measured.latency.count()},
-                        {"bytes_up", replica.bytes_up},
-                        {"bytes_down", replica.bytes_down},
-                        {"returned", replica.returned},
-                        {"rejected", replica.rejected}});
-  }
-  return {{"next_round", status.next_round},
-          {"keep_ratio", status.plan.keep_ratio},
-          {"delay_steps", status.plan.delay_steps},
-          {"merge", name_of(status.plan.merge)},
-          {"refused", status.refused},
-          {"strangers", status.strangers},
-          {"rejected", status.rejected},
-          {"mismatches", status.mismatches},
-          {"replicas", replicas}};
-}
-
 // A copy of the model with the state of its optimizer, updates and a mean of them take about so
 // much.
 constexpr std::uint64_t kBytesPerParameter = 32;
@@ -194,7 +163,7 @@ Admission admission_by(const std::string& directory) {
 }
 
 // Until every replica has finished, or someone interrupts twice.
-int serve(Hub& hub, const std::shared_ptr<Lines>& lines, const Clock& clock) {
+int serve(Hub& hub, const v1::Task& task, const std::shared_ptr<Lines>& lines, const Clock& clock) {
   Pacer pacer;
   std::optional<TimePoint> asked;
   std::uint64_t strangers = 0;
@@ -208,7 +177,7 @@ int serve(Hub& hub, const std::shared_ptr<Lines>& lines, const Clock& clock) {
     if (lines) {
       while (const std::optional<std::string> line = lines->pop_until(Deadline::min()))
         std::cout << *line << '\n';
-      print_event("status", status_json(status));
+      print_event("status", status_json(report_of(status, task)));
     }
     if (status.is_finished) break;
     if (status.failure) return complain(*status.failure, kExitFailed);
@@ -260,7 +229,7 @@ int run_hub(const HubArguments& arguments) {
   } else {
     log.info("listening on " + at);
   }
-  return serve(**hub, lines, clock);
+  return serve(**hub, *task, lines, clock);
 }
 
 }  // namespace

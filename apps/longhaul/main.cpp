@@ -8,6 +8,7 @@
 
 #include "apps/longhaul/command.h"
 #include "longhaul/codec/payload.h"
+#include "longhaul/exchange/protocol.h"
 
 namespace longhaul::apps {
 namespace {
@@ -34,8 +35,9 @@ int run_program(int argc, char** argv) {
   CLI::App program{"Longhaul trains one model on machines that are far apart."};
   program.name("longhaul");
   program.require_subcommand(1);
-  program.set_version_flag(
-      "--version", "longhaul " LONGHAUL_VERSION ", wire version " + std::to_string(kWireVersion));
+  program.set_version_flag("--version", "longhaul " LONGHAUL_VERSION ", wire version " +
+                                            std::to_string(kWireVersion) + ", protocol version " +
+                                            std::to_string(kProtocolVersion));
   program.failure_message(failure_text);
   Run run;
   add_plan(program, run);
@@ -43,6 +45,8 @@ int run_program(int argc, char** argv) {
   add_hub(program, run);
   add_rehearse(program, run);
   add_keys(program, run);
+  add_probe(program, run);
+  add_status(program, run);
   const std::vector<std::string> words(argv + 1, argv + argc);
   add_train(program, run, words);
   add_lab(program, run, words);

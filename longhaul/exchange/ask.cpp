@@ -17,28 +17,49 @@ class AskInbox final : public StreamInbox {
   Mailbox<StreamEvent> events{kMostEvents};
 };
 
-}  // namespace
-
-Result<v1::Task> ask_for_task(Connector& connector, const std::string& name,
-                              const std::string& token, Deadline deadline) {
+// The first frame that comes back, unless it is a refusal.
+Result<Frame> answer_to(Connector& connector, Frame question, Deadline deadline) {
   const auto inbox = std::make_shared<AskInbox>();
   const StreamPtr stream = connector.open(std::make_shared<StreamPost>(1, inbox));
-  Frame question;
-  question.mutable_ask()->set_protocol(kProtocolVersion);
-  question.mutable_ask()->set_name(name);
-  question.mutable_ask()->set_token(token);
   stream->write(std::move(question));
   stream->read();
   while (std::optional<StreamEvent> event = inbox->events.pop_until(deadline)) {
     if (auto* closed = std::get_if<StreamClosed>(&event->what)) return closed->why;
     auto* arrived = std::get_if<FrameArrived>(&event->what);
     if (arrived == nullptr) continue;
-    if (arrived->frame.has_task()) return std::move(*arrived->frame.mutable_task());
     if (arrived->frame.has_refused())
       return Error{ErrorCode::kMismatch, "the hub refused: " + arrived->frame.refused().why()};
-    return Error{ErrorCode::kCorruptPayload, "the hub gave no answer that makes sense"};
+    return std::move(arrived->frame);
   }
   return Error{ErrorCode::kDeadline, "the hub did not answer"};
+}
+
+Error no_sense() { return {ErrorCode::kCorruptPayload, "the hub gave no answer that makes sense"}; }
+
+}  // namespace
+
+Result<v1::Task> ask_for_task(Connector& connector, const std::string& name,
+                              const std::string& token, Deadline deadline) {
+  Frame question;
+  question.mutable_ask()->set_protocol(kProtocolVersion);
+  question.mutable_ask()->set_name(name);
+  question.mutable_ask()->set_token(token);
+  Result<Frame> answer = answer_to(connector, std::move(question), deadline);
+  if (!answer.ok()) return answer.error();
+  if (!answer->has_task()) return no_sense();
+  return std::move(*answer->mutable_task());
+}
+
+Result<v1::StatusReport> ask_for_status(Connector& connector, const std::string& name,
+                                        const std::string& token, Deadline deadline) {
+  Frame question;
+  question.mutable_ask_status()->set_protocol(kProtocolVersion);
+  question.mutable_ask_status()->set_name(name);
+  question.mutable_ask_status()->set_token(token);
+  Result<Frame> answer = answer_to(connector, std::move(question), deadline);
+  if (!answer.ok()) return answer.error();
+  if (!answer->has_status_report()) return no_sense();
+  return std::move(*answer->mutable_status_report());
 }
 
 }  // namespace longhaul

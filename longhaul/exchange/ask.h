@@ -1,4 +1,4 @@
-// Before a replica joins: what is there to do?
+// Questions to a hub from someone who has not joined it: one question, one answer.
 #pragma once
 
 #include <string>
@@ -9,8 +9,13 @@
 
 namespace longhaul {
 
-// Asks the hub, once. kClosed: it is not there, or refuses.
+// Both ask once. kClosed: the hub is not there; kMismatch: it refuses.
+
+// What is there to do?
 Result<v1::Task> ask_for_task(Connector& connector, const std::string& name,
                               const std::string& token, Deadline deadline);
+// How is the run?
+Result<v1::StatusReport> ask_for_status(Connector& connector, const std::string& name,
+                                        const std::string& token, Deadline deadline);
 
 }  // namespace longhaul

@@ -1,13 +1,41 @@
 #include "longhaul/exchange/protocol.h"
 
+#include <algorithm>
+#include <random>
 #include <string>
 
 namespace longhaul {
 namespace {
 
 constexpr std::uint32_t kMostSteps = 1'000'000;
+constexpr std::uint64_t kLeastProbeChunk = 1024;
+constexpr std::uint64_t kMostProbeChunk = std::uint64_t{256} * 1024;
+constexpr std::uint64_t kChunksOfAProbe = 16;
+
+// Made once: probes must not be slow to make.
+const std::string& noise() {
+  static const std::string kNoise = [] {
+    std::mt19937_64 random(1);  // NOLINT(*-msc51-cpp): it need not surprise anyone
+    std::string bytes(kMostProbeChunk, '\0');
+    for (char& one : bytes) one = static_cast<char>(random());
+    return bytes;
+  }();
+  return kNoise;
+}
 
 }  // namespace
+
+v1::Frame probe_chunk(std::uint64_t total, std::uint64_t offset) {
+  const std::uint64_t size = std::min(
+      std::clamp(total / kChunksOfAProbe, kLeastProbeChunk, kMostProbeChunk), total - offset);
+  v1::Frame frame;
+  v1::Chunk& chunk = *frame.mutable_chunk();
+  chunk.set_cargo(v1::CARGO_PROBE);
+  chunk.set_total(total);
+  chunk.set_offset(offset);
+  chunk.set_data(noise().data(), size);
+  return frame;
+}
 
 v1::Plan to_message(const Plan& plan) {
   v1::Plan message;

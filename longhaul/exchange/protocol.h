@@ -17,6 +17,11 @@ constexpr std::uint64_t kDigestEvery = 16;
 // Bytes of a probe in each direction.
 constexpr std::size_t kProbeBytes = 65536;
 
+// Of a transfer of someone who only measures the link, and its next piece: bytes that do not
+// compress.
+constexpr std::uint64_t kMostProbeBytes = std::uint64_t{256} << 20U;
+v1::Frame probe_chunk(std::uint64_t total, std::uint64_t offset);
+
 v1::Plan to_message(const Plan& plan);
 // Refuses a plan that no planner makes.
 Result<Plan> plan_from(const v1::Plan& message);

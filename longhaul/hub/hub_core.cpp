@@ -106,6 +106,7 @@ void HubCore::on_tick(TimePoint now) {
   now_ = now;
   const auto is_silent = [&](TimePoint since) { return now - since > setup_.silence; };
   std::erase_if(newcomers_, [&](const auto& entry) { return is_silent(entry.second.since); });
+  std::erase_if(guests_, [&](const auto& guest) { return is_silent(guest.second.last_moved()); });
   std::vector<Session*> silent;
   for (const auto& [id, session] : sessions_) {
     if (is_silent(session->last_heard()) || session->is_overrun()) silent.push_back(session.get());
@@ -182,8 +183,8 @@ CargoLimits HubCore::limits() const {
 void HubCore::on_frame(StreamId id, Frame frame, TimePoint now) {
   Session* session = session_of(id);
   if (session == nullptr) {
-    if (newcomers_.contains(id)) on_first_frame(id, frame, now);
-    return;
+    if (newcomers_.contains(id)) return on_first_frame(id, frame, now);
+    return on_guest(id, frame, now);
   }
   session->heard(now);
   if (session->control() != id) {
@@ -196,6 +197,8 @@ void HubCore::on_frame(StreamId id, Frame frame, TimePoint now) {
 }
 
 void HubCore::on_written(StreamId id) {
+  if (const auto guest = guests_.find(id); guest != guests_.end())
+    return guest->second.on_written(now_);
   Session* session = session_of(id);
   if (session == nullptr) return;
   if (session->control() == id) {
@@ -208,6 +211,7 @@ void HubCore::on_written(StreamId id) {
 
 void HubCore::on_closed(StreamId id, const Error& why) {
   newcomers_.erase(id);
+  guests_.erase(id);
   // A lane that breaks takes chunks with it, so the replica must connect anew.
   if (Session* session = session_of(id)) drop(*session, why.message);
 }
@@ -444,6 +448,9 @@ HubStatus HubCore::status() const {
                    .is_started = training_ != nullptr,
                    .is_finished = is_finished_,
                    .failure = failure_,
+                   .elements = elements_,
+                   .slots = setup_.training.replicas,
+                   .sessions = sessions_.size(),
                    .reason = reason_,
                    .refused = refused_,
                    .strangers = strangers_,

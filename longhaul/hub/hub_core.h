@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "longhaul/base/log.h"
+#include "longhaul/hub/probe_guest.h"
 #include "longhaul/hub/repeat_filter.h"
 #include "longhaul/hub/session.h"
 #include "longhaul/hub/training.h"
@@ -54,6 +55,9 @@ struct HubStatus {
   bool is_started = false;
   bool is_finished = false;      // every replica has merged all there is, and left
   std::optional<Error> failure;  // nothing goes on
+  std::uint64_t elements = 0;    // of the model; 0: nobody has told yet
+  std::size_t slots = 0;         // replicas of the scenario
+  std::size_t sessions = 0;      // replicas that are here, or about to be
   std::uint64_t next_round = 0;
   Plan plan;
   std::string reason;
@@ -121,6 +125,9 @@ class HubCore {
   void on_join(StreamId id, const v1::Join& join, TimePoint now);
   void on_lane(StreamId id, const v1::OpenLane& lane, TimePoint now);
   void on_ask(StreamId id, const v1::Ask& ask);
+  void on_ask_status(StreamId id, const v1::AskStatus& ask);
+  void on_probe(StreamId id, const v1::OpenProbe& open, TimePoint now);
+  void on_guest(StreamId id, const Frame& frame, TimePoint now);
   bool is_admitted(StreamId id, const Introduction& from);
   void refuse(StreamId id, const std::string& who, const Error& why);
   [[nodiscard]] Status check_model(const v1::Join& join) const;
@@ -173,6 +180,7 @@ class HubCore {
   std::map<std::string, Replica> replicas_;
   std::map<StreamId, std::unique_ptr<Session>> sessions_;  // by control stream
   std::map<StreamId, Session*> lanes_;
+  std::map<StreamId, ProbeGuest> guests_;
   std::vector<std::unique_ptr<Session>> dropped_;  // until the event is over
   std::uint64_t elements_ = 0;                     // of the model; 0: nobody has told yet
   std::uint64_t layers_digest_ = 0;

@@ -38,6 +38,10 @@ void HubCore::on_first_frame(StreamId id, const Frame& frame, TimePoint now) {
     on_lane(id, frame.open_lane(), now);
   } else if (frame.has_ask()) {
     on_ask(id, frame.ask());
+  } else if (frame.has_ask_status()) {
+    on_ask_status(id, frame.ask_status());
+  } else if (frame.has_open_probe()) {
+    on_probe(id, frame.open_probe(), now);
   } else {
     ++refused_;
     warn("refused a connection: it does not begin as the protocol does");
@@ -52,14 +56,6 @@ void HubCore::refuse(StreamId id, const std::string& who, const Error& why) {
   frame.mutable_refused()->set_why(why.message);
   frame.mutable_refused()->set_is_final(is_final(why));
   // The stream goes when it is dropped, which waits for the frame to be written.
-  newcomers_.at(id).stream->write(std::move(frame));
-}
-
-void HubCore::on_ask(StreamId id, const v1::Ask& ask) {
-  if (!is_admitted(id, {.protocol = ask.protocol(), .name = ask.name(), .token = ask.token()}))
-    return;
-  Frame frame;
-  *frame.mutable_task() = setup_.task;
   newcomers_.at(id).stream->write(std::move(frame));
 }
 

@@ -1,0 +1,116 @@
+#include "apps/longhaul/status_view.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "longhaul/base/units.h"
+
+namespace longhaul::apps {
+namespace {
+
+nlohmann::ordered_json bits_or_null(double bytes_per_second) {
+  if (bytes_per_second <= 0) return nullptr;
+  return bytes_per_second * 8;
+}
+
+std::string rate_text(double bytes_per_second) {
+  return bytes_per_second <= 0 ? "-" : to_string(Bandwidth{.bytes_per_second = bytes_per_second});
+}
+
+std::string time_text(double seconds) { return seconds <= 0 ? "-" : to_string(Seconds(seconds)); }
+
+std::string state_of(const v1::MemberReport& member) {
+  if (!member.is_connected()) return "away";
+  return member.is_enrolled() ? "trains" : "comes";
+}
+
+// What a peer says goes to a terminal: one line, nothing that moves the cursor.
+std::string plain(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char letter) { return letter < 0x20 || letter == 0x7F; }, '?');
+  return text;
+}
+
+std::string member_line(const v1::MemberReport& member) {
+  std::array<char, 256> line{};
+  (void)std::snprintf(
+      line.data(), line.size(), "%-16s %4u %-7s %8llu %9.4g %6.0f%% %10s %10s %9s\n",
+      plain(member.name()).c_str(), member.slot(), state_of(member).c_str(),
+      static_cast<unsigned long long>(member.step()), member.loss(), 100 * member.waiting_share(),
+      rate_text(member.up_bytes_per_s()).c_str(), rate_text(member.down_bytes_per_s()).c_str(),
+      time_text(member.latency_s()).c_str());
+  return line.data();
+}
+
+std::string plan_text(const v1::Plan& plan) {
+  std::array<char, 128> text{};
+  (void)std::snprintf(text.data(), text.size(), "keep ratio %.4g, delay %u, merge %s",
+                      plan.keep_ratio(), plan.delay_steps(), plain(plan.merge()).c_str());
+  return text.data();
+}
+
+}  // namespace
+
+nlohmann::ordered_json status_json(const v1::StatusReport& report) {
+  nlohmann::ordered_json replicas = nlohmann::ordered_json::array();
+  for (const v1::MemberReport& member : report.members()) {
+    replicas.push_back({{"name", member.name()},
+                        {"slot", member.slot()},
+                        {"connected", member.is_connected()},
+                        {"enrolled", member.is_enrolled()},
+                        {"step", member.step()},
+                        {"loss", member.loss()},
+                        {"waiting_share", member.waiting_share()},
+                        {"compute_s", member.compute_s()},
+                        {"up_bits_per_s", bits_or_null(member.up_bytes_per_s())},
+                        {"down_bits_per_s", bits_or_null(member.down_bytes_per_s())},
+                        {"latency_s", member.latency_s()},
+                        {"bytes_up", member.bytes_up()},
+                        {"bytes_down", member.bytes_down()},
+                        {"returned", member.returned()},
+                        {"rejected", member.rejected()}});
+  }
+  return {{"scenario", report.scenario_name()},
+          {"recipe", report.recipe()},
+          {"parameters", report.elements()},
+          {"slots", report.replicas()},
+          {"started", report.is_started()},
+          {"next_round", report.next_round()},
+          {"keep_ratio", report.plan().keep_ratio()},
+          {"delay_steps", report.plan().delay_steps()},
+          {"merge", report.plan().merge()},
+          {"reason", report.reason()},
+          {"refused", report.refused()},
+          {"strangers", report.strangers()},
+          {"rejected", report.rejected()},
+          {"mismatches", report.mismatches()},
+          {"replicas", replicas}};
+}
+
+std::string status_text(const v1::StatusReport& report) {
+  std::string text = "run       " + plain(report.scenario_name()) + ", " + plain(report.recipe());
+  if (report.elements() > 0) text += ", " + std::to_string(report.elements()) + " parameters";
+  text += '\n';
+  if (report.is_started()) {
+    text += "round     " + std::to_string(report.next_round()) + '\n';
+    text += "plan      " + plan_text(report.plan()) + '\n';
+    if (!report.reason().empty()) text += "because   " + plain(report.reason()) + '\n';
+  } else {
+    text += "round     none yet: waits for its replicas\n";
+  }
+  text += "refused   " + std::to_string(report.refused()) + " joins, " +
+          std::to_string(report.strangers()) + " connections, " +
+          std::to_string(report.rejected()) + " messages; " + std::to_string(report.mismatches()) +
+          " models that differed\n";
+  text += "replicas  " + std::to_string(report.members_size()) + " of " +
+          std::to_string(report.replicas()) + '\n';
+  if (report.members_size() == 0) return text;
+  text +=
+      "\nname             slot state       step      loss waiting         up       down   "
+      "latency\n";
+  for (const v1::MemberReport& member : report.members()) text += member_line(member);
+  return text;
+}
+
+}  // namespace longhaul::apps

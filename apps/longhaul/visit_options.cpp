@@ -1,0 +1,29 @@
+#include "apps/longhaul/visit_options.h"
+
+#include <iostream>
+
+#include "apps/longhaul/command.h"
+
+namespace longhaul::apps {
+
+void add_visit_options(CLI::App& command, VisitArguments& arguments) {
+  command.add_option("--invite", arguments.invite, "File that `longhaul keys invite` has made");
+  command.add_option("--hub", arguments.hub,
+                     "HOST:PORT of a hub without TLS, in place of an invite");
+  command.add_flag("--json", arguments.json, "One JSON object in place of the text");
+}
+
+Result<HubAccess> visit_access(const VisitArguments& arguments, const std::string& name) {
+  if (arguments.invite.empty() == arguments.hub.empty())
+    return Error{ErrorCode::kInvalidArgument, "expected --invite FILE, or --hub HOST:PORT"};
+  return hub_access({.invite = arguments.invite,
+                     .hub = arguments.hub,
+                     .name = arguments.hub.empty() ? "" : name});
+}
+
+int visit_failed(const std::string& command, const Error& error) {
+  std::cerr << "longhaul " << command << ": " << error.message << '\n';
+  return error.code == ErrorCode::kInvalidArgument ? kExitWrongUse : kExitFailed;
+}
+
+}  // namespace longhaul::apps

@@ -1,0 +1,23 @@
+// The options of those who only look at a hub: `status` and `probe`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "apps/longhaul/train_options.h"
+
+namespace longhaul::apps {
+
+struct VisitArguments {
+  std::string invite;
+  std::string hub;
+  bool json = false;
+};
+
+void add_visit_options(CLI::App& command, VisitArguments& arguments);
+// Where to dial; a hub without keys is told that it is `name`.
+Result<HubAccess> visit_access(const VisitArguments& arguments, const std::string& name);
+// One line on standard error, and the exit code.
+int visit_failed(const std::string& command, const Error& error);
+
+}  // namespace longhaul::apps

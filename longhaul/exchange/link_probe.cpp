@@ -1,0 +1,160 @@
+#include "longhaul/exchange/link_probe.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "longhaul/exchange/protocol.h"
+
+namespace longhaul {
+namespace {
+
+constexpr Seconds kProbePatience{30.0};  // for anything at all to happen
+constexpr Seconds kLongEnough{1.0};
+constexpr std::uint64_t kFirstBytes = std::uint64_t{64} * 1024;
+constexpr std::uint64_t kGrowth = 4;
+constexpr int kPings = 5;
+constexpr std::size_t kMostProbeEvents = 1024;
+
+Error strange_answer() {
+  return {ErrorCode::kCorruptPayload, "the hub gave no answer that makes sense"};
+}
+
+ProbedRate probed_rate(std::uint64_t bytes, Seconds duration) {
+  const Seconds took = std::max(duration, Seconds(1e-6));
+  return {.rate = {.bytes_per_second = static_cast<double>(bytes) / took.count()},
+          .bytes = bytes,
+          .duration = took};
+}
+
+}  // namespace
+
+class LinkProbe::Inbox final : public StreamInbox {
+ public:
+  void put(StreamEvent event) override { (void)events.try_push(std::move(event)); }
+  Mailbox<StreamEvent> events{kMostProbeEvents};
+};
+
+LinkProbe::LinkProbe(Connector& connector, const Clock& clock, Progress progress)
+    : clock_(clock),
+      progress_(std::move(progress)),
+      inbox_(std::make_shared<Inbox>()),
+      stream_(connector.open(std::make_shared<StreamPost>(1, inbox_))) {}
+
+LinkProbe::~LinkProbe() { stream_->close(); }
+
+Result<ProbedLink> LinkProbe::measure(const std::string& name, const std::string& token) {
+  const Status opened = open(name, token);
+  if (!opened.ok()) return opened.error();
+  ProbedLink link;
+  const Result<Seconds> trip = round_trip();
+  if (!trip.ok()) return trip.error();
+  link.round_trip = *trip;
+  const auto up = grown("up", [this](std::uint64_t bytes) { return send_up(bytes); });
+  if (!up.ok()) return up.error();
+  link.up = *up;
+  const auto down = grown("down", [this](std::uint64_t bytes) { return ask_down(bytes); });
+  if (!down.ok()) return down.error();
+  link.down = *down;
+  return link;
+}
+
+Status LinkProbe::open(const std::string& name, const std::string& token) {
+  Frame frame;
+  frame.mutable_open_probe()->set_protocol(kProtocolVersion);
+  frame.mutable_open_probe()->set_name(name);
+  frame.mutable_open_probe()->set_token(token);
+  Status written = write(std::move(frame));
+  if (!written.ok()) return written;
+  const Result<Frame> answer = next_frame();
+  if (!answer.ok()) return answer.error();
+  return answer->has_probed() ? Status(Done{}) : strange_answer();
+}
+
+Result<Seconds> LinkProbe::round_trip() {
+  Seconds least = kProbePatience;
+  for (int i = 0; i < kPings; ++i) {
+    const TimePoint start = clock_.now();
+    Frame ping;
+    ping.mutable_ping()->set_id(static_cast<std::uint64_t>(i));
+    const Status written = write(std::move(ping));
+    if (!written.ok()) return written.error();
+    const Result<Frame> pong = next_frame();
+    if (!pong.ok()) return pong.error();
+    if (!pong->has_pong()) return strange_answer();
+    least = std::min<Seconds>(least, clock_.now() - start);
+  }
+  return least;
+}
+
+// The rate of the last transfer, which was the largest: by then the connection is up to speed.
+template <typename Transfer>
+Result<ProbedRate> LinkProbe::grown(const std::string& direction, Transfer transfer) {
+  for (std::uint64_t bytes = kFirstBytes;; bytes *= kGrowth) {
+    progress_(direction + ", " + to_string(ByteCount{.value = bytes}));
+    Result<ProbedRate> probed = transfer(bytes);
+    if (!probed.ok() || probed->duration >= kLongEnough || bytes * kGrowth > kMostProbeBytes)
+      return probed;
+  }
+}
+
+Result<ProbedRate> LinkProbe::send_up(std::uint64_t bytes) {
+  for (std::uint64_t sent = 0; sent < bytes;) {
+    Frame chunk = probe_chunk(bytes, sent);
+    sent += chunk.chunk().data().size();
+    const Status written = write(std::move(chunk));
+    if (!written.ok()) return written.error();
+  }
+  const Result<Frame> answer = next_frame();
+  if (!answer.ok()) return answer.error();
+  if (!answer->has_probed() || !(answer->probed().duration_s() >= 0)) return strange_answer();
+  return probed_rate(answer->probed().bytes(), Seconds(answer->probed().duration_s()));
+}
+
+Result<ProbedRate> LinkProbe::ask_down(std::uint64_t bytes) {
+  Frame ask;
+  ask.mutable_send_probe()->set_bytes(bytes);
+  const Status written = write(std::move(ask));
+  if (!written.ok()) return written.error();
+  std::uint64_t received = 0;
+  std::uint64_t first = 0;
+  TimePoint first_at;
+  while (received < bytes) {
+    const Result<Frame> frame = next_frame();
+    if (!frame.ok()) return frame.error();
+    const std::uint64_t size = frame->chunk().data().size();
+    if (!frame->has_chunk() || size == 0) return strange_answer();
+    if (received == 0) {
+      first = size;
+      first_at = clock_.now();
+    }
+    received += size;
+  }
+  return probed_rate(received - first, clock_.now() - first_at);
+}
+
+// One at a time: the next one follows when this one has gone.
+Status LinkProbe::write(Frame frame) {
+  stream_->write(std::move(frame));
+  while (std::optional<StreamEvent> event =
+             inbox_->events.pop_until(deadline_after(kProbePatience))) {
+    if (std::holds_alternative<FrameWritten>(event->what)) return Done{};
+    if (auto* closed = std::get_if<StreamClosed>(&event->what)) return closed->why;
+  }
+  return Error{ErrorCode::kDeadline, "the hub takes nothing any more"};
+}
+
+Result<Frame> LinkProbe::next_frame() {
+  stream_->read();
+  while (std::optional<StreamEvent> event =
+             inbox_->events.pop_until(deadline_after(kProbePatience))) {
+    if (auto* closed = std::get_if<StreamClosed>(&event->what)) return closed->why;
+    auto* arrived = std::get_if<FrameArrived>(&event->what);
+    if (arrived == nullptr) continue;
+    if (arrived->frame.has_refused())
+      return Error{ErrorCode::kMismatch, "the hub refused: " + arrived->frame.refused().why()};
+    return std::move(arrived->frame);
+  }
+  return Error{ErrorCode::kDeadline, "the hub does not answer"};
+}
+
+}  // namespace longhaul

@@ -1,0 +1,59 @@
+// Measures the link to a hub, beside whatever runs there: the round trip, and the rate of one
+// connection in each direction.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "longhaul/base/clock.h"
+#include "longhaul/base/units.h"
+#include "longhaul/transport/stream_mailbox.h"
+
+namespace longhaul {
+
+// As the receiver saw it.
+struct ProbedRate {
+  Bandwidth rate;
+  std::uint64_t bytes = 0;
+  Seconds duration{};
+};
+
+struct ProbedLink {
+  Seconds round_trip{};  // the least
+  ProbedRate up;
+  ProbedRate down;
+};
+
+class LinkProbe {
+ public:
+  // Called with what is under way ("up, 4 MB").
+  using Progress = std::function<void(const std::string&)>;
+  LinkProbe(Connector& connector, const Clock& clock, Progress progress);
+  ~LinkProbe();
+  LinkProbe(const LinkProbe&) = delete;
+  LinkProbe& operator=(const LinkProbe&) = delete;
+
+  // Takes a few seconds on any link: sizes double until a transfer takes long enough to be
+  // trusted.
+  Result<ProbedLink> measure(const std::string& name, const std::string& token);
+
+ private:
+  class Inbox;
+
+  Status open(const std::string& name, const std::string& token);
+  Result<Seconds> round_trip();
+  Result<ProbedRate> send_up(std::uint64_t bytes);
+  Result<ProbedRate> ask_down(std::uint64_t bytes);
+  template <typename Transfer>
+  Result<ProbedRate> grown(const std::string& direction, Transfer transfer);
+  Result<Frame> next_frame();
+  Status write(Frame frame);
+
+  const Clock& clock_;
+  Progress progress_;
+  std::shared_ptr<Inbox> inbox_;  // shared with the stream
+  StreamPtr stream_;
+};
+
+}  // namespace longhaul

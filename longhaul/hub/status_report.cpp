@@ -1,0 +1,53 @@
+#include "longhaul/hub/status_report.h"
+
+#include "longhaul/exchange/protocol.h"
+
+namespace longhaul {
+namespace {
+
+double member_rate(const RateEstimator& estimator) {
+  return estimator.typical() ? estimator.typical()->bytes_per_second : 0;
+}
+
+v1::MemberReport member_report(const std::string& name, const ReplicaStatus& status) {
+  v1::MemberReport report;
+  report.set_name(name);
+  report.set_slot(static_cast<std::uint32_t>(status.slot));
+  report.set_is_connected(status.is_connected);
+  report.set_is_enrolled(status.is_enrolled);
+  report.set_step(status.step);
+  report.set_loss(status.loss);
+  report.set_waiting_share(status.waiting_share);
+  report.set_compute_s(status.measured.compute.count());
+  report.set_up_bytes_per_s(member_rate(status.measured.up));
+  report.set_down_bytes_per_s(member_rate(status.measured.down));
+  report.set_latency_s(status.measured.latency.count());
+  report.set_bytes_up(status.bytes_up);
+  report.set_bytes_down(status.bytes_down);
+  report.set_returned(status.returned);
+  report.set_rejected(status.rejected);
+  return report;
+}
+
+}  // namespace
+
+v1::StatusReport report_of(const HubStatus& status, const v1::Task& task) {
+  v1::StatusReport report;
+  report.set_scenario_name(task.scenario_name());
+  report.set_recipe(task.recipe());
+  report.set_elements(status.elements);
+  report.set_replicas(static_cast<std::uint32_t>(status.slots));
+  report.set_is_started(status.is_started);
+  report.set_next_round(status.next_round);
+  *report.mutable_plan() = to_message(status.plan);
+  report.set_reason(status.reason);
+  report.set_refused(status.refused);
+  report.set_strangers(status.strangers);
+  report.set_rejected(status.rejected);
+  report.set_mismatches(status.mismatches);
+  for (const auto& [name, replica] : status.replicas)
+    *report.add_members() = member_report(name, replica);
+  return report;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""The small commands around a run: `status` and `probe`. No torch.
+
+usage: visits_test.py DIRECTORY_OF_LONGHAUL [CLASS_OF_TESTS…]
+"""
+import json
+import unittest
+
+from guests import Guests, Hub
+
+
+class Status(Guests):
+    def test_before_and_during_a_run(self):
+        hub = Hub(self)
+        done = self.longhaul("status", "--hub", hub.address)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("waits for its replicas", done.stdout)
+        honest = self.honest("--hub", hub.address, "--name", "honest")
+        hub.goes_on()
+        self.rude(hub, "protocol")
+        done = self.longhaul("status", "--hub", hub.address, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        status = json.loads(done.stdout)
+        self.assertGreater(status["next_round"], 5)
+        self.assertEqual((status["scenario"], status["recipe"], status["parameters"]), ("smoke", "static", 1000))
+        self.assertEqual(status["refused"], 1)
+        self.assertEqual([replica["name"] for replica in status["replicas"]], ["honest-0", "honest-1"])
+        self.assertTrue(all(replica["enrolled"] for replica in status["replicas"]))
+        # The events of the hub have the same keys.
+        event = hub.status_with(lambda status: True, "a status")
+        self.assertEqual(set(event) - {"event"}, set(status))
+        text = self.longhaul("status", "--hub", hub.address).stdout
+        self.assertIn("honest-1", text)
+        self.assertIn("because", text)
+        self.end_in_order(hub, honest)
+
+    def test_only_for_those_who_are_invited(self):
+        self.assertEqual(self.longhaul("keys", "init", "keys").returncode, 0)
+        hub = Hub(self, "--keys", "keys")
+        self.assertEqual(self.longhaul("keys", "invite", "keys", "a", hub.address).returncode, 0)
+        self.assertEqual(self.longhaul("status", "--invite", "a.invite").returncode, 0)
+        self.assertEqual(self.longhaul("keys", "revoke", "keys", "a").returncode, 0)
+        for command in ("status", "probe"):
+            self.assert_refused(self.longhaul(command, "--invite", "a.invite"), "revoked", code=1)
+            self.assert_refused(self.longhaul(command, "--hub", hub.address), "expect TLS", code=1)
+
+    def test_wrong_use(self):
+        for command in ("status", "probe"):
+            for arguments, *expected in (
+                    ((), "--invite", "--hub"),
+                    (("--hub", "nonsense"), "--hub", "HOST:PORT"),
+                    (("--hub", "127.0.0.1:7", "--invite", "x"), "--invite", "--hub"),
+                    (("--no-such-option",), "--no-such-option")):
+                with self.subTest(command=command, arguments=arguments):
+                    self.assert_refused(self.longhaul(command, *arguments), *expected)
+            self.assert_refused(self.longhaul(command, "--hub", "127.0.0.1:9"), "127.0.0.1:9", code=1)
+            self.assertIn("Examples:", self.longhaul(command, "--help").stdout)
+        self.assert_refused(self.longhaul("probe", "--hub", "127.0.0.1:9", "--params", "many"), "--params")
+
+    def test_versions_are_named(self):
+        self.assertRegex(self.longhaul("--version").stdout, r"wire version \d+, protocol version \d+")
+        hub = Hub(self)
+        why = self.rude(hub, "protocol")[0]["why"]
+        self.assertRegex(why, r"protocol 1, .*protocol 2")
+
+
+class Probe(Guests):
+    def test_measures_the_link_while_a_run_goes_on(self):
+        hub = Hub(self)
+        honest = self.honest("--hub", hub.address, "--name", "honest")
+        hub.goes_on()
+        done = self.longhaul("probe", "--hub", hub.address, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        link = json.loads(done.stdout)
+        self.assertGreater(link["round_trip_s"], 0)
+        self.assertAlmostEqual(link["latency_s"], link["round_trip_s"] / 2)
+        for direction in ("up", "down"):
+            self.assertGreater(link[direction]["bits_per_s"], 1e6)
+        # The hub knows the model and the pace.
+        self.assertEqual(link["parameters"], 1000)
+        self.assertGreater(link["step_time_s"], 0)
+        self.assertTrue(link["plan"]["reason"])
+        hub.goes_on()
+        self.end_in_order(hub, honest)
+
+    def test_says_what_auto_would_choose_for_another_model(self):
+        hub = Hub(self)
+        done = self.longhaul("probe", "--hub", hub.address)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("tell --params", done.stdout)
+        done = self.longhaul("probe", "--hub", hub.address, "--params", "124M", "--step-time", "250ms")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for text in ("round trip", "up ", "down ", "keep ratio", "because"):
+            self.assertIn(text, done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
