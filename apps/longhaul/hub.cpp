@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -26,6 +27,8 @@ namespace {
 
 constexpr Seconds kLook{0.1};       // between looks at the hub's status
 constexpr Seconds kPatience{30.0};  // for replicas to finish after Ctrl-C
+constexpr Seconds kSettled{0.5};    // after Ctrl-C before the start
+constexpr Seconds kTellEvery{10.0};
 
 struct HubArguments {
   TaskRequest task;
@@ -162,33 +165,80 @@ Admission admission_by(const std::string& directory) {
   };
 }
 
-// Until every replica has finished, or someone interrupts twice.
-int serve(Hub& hub, const v1::Task& task, const std::shared_ptr<Lines>& lines, const Clock& clock) {
-  Pacer pacer;
-  std::optional<TimePoint> asked;
-  std::uint64_t strangers = 0;
-  for (;;) {
-    pacer.wait_until(time_after(clock.now(), kLook));
-    if (const FailedHandshakes failed = failed_handshakes(); failed.count > strangers) {
-      hub.note_strangers(failed.count - strangers, failed.last);
-      strangers = failed.count;
+// Serves until every replica has finished, or someone interrupts.
+class Service {
+ public:
+  Service(Hub& hub, v1::Task task, std::shared_ptr<Lines> lines, const Log& log)
+      : hub_(hub), task_(std::move(task)), lines_(std::move(lines)), log_(log) {}
+
+  int run() {
+    for (;;) {
+      pacer_.wait_until(time_after(clock_.now(), kLook));
+      note_strangers();
+      const HubStatus status = hub_.status();
+      tell(status);
+      if (status.failure) return complain(*status.failure, kExitFailed);
+      if (status.is_finished || is_given_up(status)) break;
+      if (!is_interrupted() || asked_) continue;
+      asked_ = clock_.now();
+      log_.info("interrupted: tells the replicas, and ends when they have finished");
+      hub_.finish();
     }
-    const HubStatus status = hub.status();
-    if (lines) {
-      while (const std::optional<std::string> line = lines->pop_until(Deadline::min()))
-        std::cout << *line << '\n';
-      print_event("status", status_json(report_of(status, task)));
-    }
-    if (status.is_finished) break;
-    if (status.failure) return complain(*status.failure, kExitFailed);
-    if (is_interrupted() && !asked) {
-      asked = clock.now();
-      hub.finish();
-    }
-    if (asked && clock.now() - *asked > kPatience) break;
-    if (asked && !status.is_started) break;
+    return asked_ ? kExitInterrupted : kExitDone;
   }
-  return asked ? kExitInterrupted : kExitDone;
+
+ private:
+  void note_strangers() {
+    const FailedHandshakes failed = failed_handshakes();
+    if (failed.count == strangers_) return;
+    hub_.note_strangers(failed.count - strangers_, failed.last);
+    strangers_ = failed.count;
+  }
+
+  void tell(const HubStatus& status) {
+    if (lines_) {
+      while (const std::optional<std::string> line = lines_->pop_until(Deadline::min()))
+        std::cout << *line << '\n';
+      return print_event("status", status_json(report_of(status, task_)));
+    }
+    if (status.next_round == told_round_ || clock_.now() - told_ < kTellEvery) return;
+    told_ = clock_.now();
+    told_round_ = status.next_round;
+    log_.info("round " + std::to_string(status.next_round) + ", " +
+              std::to_string(status.sessions) + " of " + std::to_string(status.slots) +
+              " replicas");
+  }
+
+  // After an interrupt: nobody waits for the start any more, or they take too long to finish.
+  [[nodiscard]] bool is_given_up(const HubStatus& status) const {
+    if (!asked_) return false;
+    const Seconds since = clock_.now() - *asked_;
+    return since > kPatience || (!status.is_started && status.sessions == 0 && since > kSettled);
+  }
+
+  Hub& hub_;
+  v1::Task task_;
+  std::shared_ptr<Lines> lines_;  // shared with the watcher
+  Log log_;
+  SystemClock clock_;
+  Pacer pacer_;
+  std::optional<TimePoint> asked_;  // to finish
+  std::uint64_t strangers_ = 0;
+  TimePoint told_;
+  std::uint64_t told_round_ = 0;
+};
+
+// One hub at a time, for as long as this lives.
+Result<std::optional<access::DirectoryLock>> own_directory(const std::string& directory) {
+  if (directory.empty()) return std::optional<access::DirectoryLock>();
+  std::error_code failure;
+  std::filesystem::create_directories(directory, failure);
+  if (failure)
+    return Error{ErrorCode::kIo, directory + ": cannot make this directory: " + failure.message()};
+  Result<access::DirectoryLock> lock =
+      access::DirectoryLock::take(directory, "another hub runs on this directory");
+  if (!lock.ok()) return std::move(lock).error();
+  return std::optional(std::move(lock).value());
 }
 
 int run_hub(const HubArguments& arguments) {
@@ -212,6 +262,8 @@ int run_hub(const HubArguments& arguments) {
         .authority = keys->ca_pem, .certificate = keys->certificate_pem, .key = keys->key_pem};
     setup->admit = admission_by(arguments.keys);
   }
+  const auto directory = own_directory(arguments.directory);
+  if (!directory.ok()) return complain(directory.error(), kExitFailed);
   notice_interrupts();
   const SystemClock clock;
   const Log log = Log().named("hub");
@@ -229,7 +281,7 @@ int run_hub(const HubArguments& arguments) {
   } else {
     log.info("listening on " + at);
   }
-  return serve(**hub, *task, lines, clock);
+  return Service(**hub, *task, lines, log).run();
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::days;
 
+constexpr std::string_view kKeysAreBusy = "another command is changing these keys; try again";
 constexpr const char* kCaKey = "ca.key";
 constexpr const char* kCaCertificate = "ca.crt";
 constexpr const char* kHubKey = "hub.key";
@@ -136,7 +137,7 @@ struct Guests {
 };
 
 Result<Guests> open_guests(const fs::path& directory) {
-  Result<DirectoryLock> lock = DirectoryLock::take(directory);
+  Result<DirectoryLock> lock = DirectoryLock::take(directory, kKeysAreBusy);
   if (!lock.ok()) return std::move(lock).error();
   Result<std::vector<Member>> members = Members(directory).list();
   if (!members.ok()) return std::move(members).error();
@@ -206,7 +207,7 @@ Result<AuthorityFacts> create_authority(const fs::path& directory,
   Result<std::vector<std::string>> names = hub_hosts(hosts);
   if (!names.ok()) return std::move(names).error();
   if (Status made = make_private_directory(directory); !made.ok()) return std::move(made).error();
-  Result<DirectoryLock> lock = DirectoryLock::take(directory);
+  Result<DirectoryLock> lock = DirectoryLock::take(directory, kKeysAreBusy);
   if (!lock.ok()) return std::move(lock).error();
   for (const char* name :
        {kCaKey, kCaCertificate, kHubKey, kHubCertificate, kHubSecret, kMembers}) {

@@ -139,13 +139,12 @@ Status StagedFile::commit() && {
   return sync_directory(path_.parent_path());
 }
 
-Result<DirectoryLock> DirectoryLock::take(const fs::path& directory) {
+Result<DirectoryLock> DirectoryLock::take(const fs::path& directory, std::string_view busy) {
   OwnedFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.is_open()) return os_error(directory, "open this directory");
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return DirectoryLock(std::move(fd));
   if (errno != EWOULDBLOCK) return os_error(directory, "lock this directory");
-  return Error{ErrorCode::kIo,
-               directory.string() + ": another command is changing these keys; try again"};
+  return Error{ErrorCode::kIo, directory.string() + ": " + std::string(busy)};
 }
 
 }  // namespace longhaul::access

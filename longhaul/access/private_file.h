@@ -42,10 +42,11 @@ class StagedFile {
   std::unique_ptr<const std::filesystem::path, Remove> staged_;
 };
 
-// One process at a time changes a directory of keys. Taking never waits: a second one is told so.
+// One process at a time has a directory. Taking never waits: a second one is told so.
 class DirectoryLock {
  public:
-  static Result<DirectoryLock> take(const std::filesystem::path& directory);
+  // `busy` is what the second one is told.
+  static Result<DirectoryLock> take(const std::filesystem::path& directory, std::string_view busy);
 
  private:
   explicit DirectoryLock(OwnedFd fd) : fd_(std::move(fd)) {}

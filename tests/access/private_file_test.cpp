@@ -95,13 +95,13 @@ TEST_F(PrivateFile, StagedContentIsSeenWholeOrNotAtAll) {
 
 TEST_F(PrivateFile, OneProcessAtATimeHoldsALock) {
   {
-    const Result<DirectoryLock> first = DirectoryLock::take(directory_);
+    const Result<DirectoryLock> first = DirectoryLock::take(directory_, "busy");
     ASSERT_TRUE(first.ok());
-    const Result<DirectoryLock> second = DirectoryLock::take(directory_);
+    const Result<DirectoryLock> second = DirectoryLock::take(directory_, "busy");
     ASSERT_FALSE(second.ok());
     EXPECT_THAT(second.error().message, HasSubstr("try again"));
   }
-  EXPECT_TRUE(DirectoryLock::take(directory_).ok());
+  EXPECT_TRUE(DirectoryLock::take(directory_, "busy").ok());
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""The small commands around a run: `status` and `probe`. No torch.
+"""The small commands around a run: `status`, `probe`, and how a hub ends and owns its directory. No torch.
 
 usage: visits_test.py DIRECTORY_OF_LONGHAUL [CLASS_OF_TESTS…]
 """
 import json
+import signal
 import unittest
 
-from guests import Guests, Hub
+from command import LONGHAUL
+from guests import HONEST, Guests, Hub, Process
 
 
 class Status(Guests):
@@ -92,6 +94,45 @@ class Probe(Guests):
         self.assertEqual(done.returncode, 0, done.stderr)
         for text in ("round trip", "up ", "down ", "keep ratio", "because"):
             self.assertIn(text, done.stdout)
+
+
+class Ending(Guests):
+    def test_an_interrupt_before_the_start_is_told_to_who_waits(self):
+        hub = Hub(self, start_with=3)
+        honest = Process(self, HONEST, "--json", "--hub", hub.address, "--name", "honest", "--replicas", 2)
+        hub.status_with(lambda status: sum(replica["connected"] for replica in status["replicas"]) == 2, "they are here")
+        hub.child.send_signal(signal.SIGINT)
+        self.assertEqual(hub.wait(), 130)
+        self.assertEqual(honest.wait(), 1)
+        self.assertIn("ended before it started", honest.errors[0])
+
+    def test_a_second_interrupt_ends_at_once(self):
+        hub = Hub(self)
+        honest = self.honest("--hub", hub.address, "--name", "honest")
+        hub.goes_on()
+        honest.child.send_signal(signal.SIGSTOP)  # it will not finish
+        self.addCleanup(honest.child.send_signal, signal.SIGCONT)
+        hub.child.send_signal(signal.SIGINT)
+        hub.says("interrupted")
+        hub.child.send_signal(signal.SIGINT)
+        self.assertEqual(hub.wait(), -signal.SIGINT)
+
+    def test_one_directory_one_hub(self):
+        hub = Hub(self, "--dir", "deep/run")
+        done = self.longhaul("hub", "smoke", "--listen", "127.0.0.1:0", "--dir", "deep/run")
+        self.assert_refused(done, "deep/run", "another hub", code=1)
+        hub.child.kill()
+        hub.wait()
+        Hub(self, "--dir", "deep/run")  # a hub that was killed leaves no lock behind
+
+    def test_lines_for_people_are_few(self):
+        hub = Process(self, LONGHAUL, "hub", "smoke", "--listen", "127.0.0.1:0", "--recipe", "static", "--set",
+                      "train.steps=100", "--set", "replica.step_time=5ms", "--start-with", 2)
+        port = hub.says("listening on").rpartition(":")[2]
+        honest = self.honest("--hub", f"127.0.0.1:{port}", "--name", "honest")
+        self.assertEqual(honest.wait(), 0, honest.errors)
+        self.assertEqual(hub.wait(), 0, hub.errors)
+        self.assertLess(len(hub.errors), 12, hub.errors)
 
 
 if __name__ == "__main__":
