@@ -16,6 +16,7 @@ inline constexpr int kExitInterrupted = 130;
 using Run = std::function<int()>;
 
 void add_bench(CLI::App& program, Run& run);
+void add_export(CLI::App& program, Run& run);
 void add_hub(CLI::App& program, Run& run);
 void add_keys(CLI::App& program, Run& run);
 void add_rehearse(CLI::App& program, Run& run);

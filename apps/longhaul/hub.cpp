@@ -12,6 +12,7 @@
 #include "apps/longhaul/job_options.h"
 #include "apps/longhaul/json_lines.h"
 #include "apps/longhaul/status_view.h"
+#include "apps/longhaul/task_file.h"
 #include "longhaul/access/authority.h"
 #include "longhaul/access/members.h"
 #include "longhaul/access/names.h"
@@ -275,6 +276,10 @@ int run_hub(const HubArguments& arguments) {
   if (!hub.ok()) return complain(hub.error(), kExitFailed);
   const Result<std::unique_ptr<GrpcServer>> server = GrpcServer::start(server_setup, **hub);
   if (!server.ok()) return complain(server.error(), kExitFailed);
+  if (!arguments.directory.empty()) {
+    const Status kept = write_task(arguments.directory, *task);
+    if (!kept.ok()) return complain(kept.error(), kExitFailed);
+  }
   const std::string at = address->host + ':' + std::to_string((*server)->port());
   if (arguments.json) {
     print_event("listening", {{"address", at}, {"port", (*server)->port()}});

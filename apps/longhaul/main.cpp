@@ -45,6 +45,7 @@ int run_program(int argc, char** argv) {
   add_hub(program, run);
   add_rehearse(program, run);
   add_keys(program, run);
+  add_export(program, run);
   add_probe(program, run);
   add_status(program, run);
   const std::vector<std::string> words(argv + 1, argv + argc);

@@ -66,34 +66,61 @@ Result<std::unique_ptr<Training>> Training::start(const TrainingSetup& setup,
   return training;
 }
 
-Result<std::unique_ptr<Training>> Training::resume(const TrainingSetup& setup, Workers& workers) {
+namespace {
+
+// What a directory holds, put together: the newest snapshot and the rounds that closed since.
+struct Reopened {
+  std::unique_ptr<Follower> model;
+  Journal journal;
+  std::uint64_t next_round = 0;
+};
+
+// Without a model, if the directory holds none.
+Result<Reopened> reopened(const TrainingSetup& setup) {
   Result<std::optional<Journal::Left>> left = Journal::read(setup.directory);
   if (!left.ok()) return left.error();
-  if (!left->has_value()) return std::unique_ptr<Training>();
+  Reopened all{.journal = Journal(setup.journal)};
+  if (!left->has_value()) return all;
   const auto shared = (*left)->state.tensors.find("shared");
   if (shared == (*left)->state.tensors.end())
     return Error{ErrorCode::kCorruptPayload,
                  setup.directory.string() + ": a snapshot without a model"};
   const std::size_t elements = shared->second.size();
-  auto model = std::make_unique<Follower>(setup.engine, std::vector<float>(elements));
-  Status loaded = model->load((*left)->state);
+  all.model = std::make_unique<Follower>(setup.engine, std::vector<float>(elements));
+  Status loaded = all.model->load((*left)->state);
   if (!loaded.ok()) return std::move(loaded).error().within(setup.directory.string());
-  std::uint64_t next = model->next_round();
-  Journal journal(setup.journal);
+  all.next_round = all.model->next_round();
   for (JournalRound& round : (*left)->rounds) {
     if (!PayloadView::parse(*round.mean, elements).ok()) break;
-    if (round.step == next) {
-      model->closed(mean_from(round, elements));
-      ++next;
+    if (round.step == all.next_round) {
+      all.model->closed(mean_from(round, elements));
+      ++all.next_round;
     }
-    journal.add(std::move(round), model->next_round());
+    all.journal.add(std::move(round), all.model->next_round());
   }
   // What is left of older logs does not reach the snapshot: of no use to anyone.
-  if (!journal.ends_before(next)) journal = Journal(setup.journal);
+  if (!all.journal.ends_before(all.next_round)) all.journal = Journal(setup.journal);
+  return all;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Follower>> last_model(const TrainingSetup& setup) {
+  Result<Reopened> all = reopened(setup);
+  if (!all.ok()) return all.error();
+  return std::move(all->model);
+}
+
+Result<std::unique_ptr<Training>> Training::resume(const TrainingSetup& setup, Workers& workers) {
+  Result<Reopened> all = reopened(setup);
+  if (!all.ok()) return all.error();
+  if (!all->model) return std::unique_ptr<Training>();
+  const std::size_t elements = all->model->shared().size();
   std::unique_ptr<Training> training(new Training(  // NOLINT: private constructor
-      setup, std::vector<float>(elements), Decision{.plan = model->plan()}, next, workers));
-  training->model_ = std::move(model);
-  training->journal_ = std::move(journal);
+      setup, std::vector<float>(elements), Decision{.plan = all->model->plan()}, all->next_round,
+      workers));
+  training->model_ = std::move(all->model);
+  training->journal_ = std::move(all->journal);
   training->planner_ = planner_of(setup, elements);
   const Status kept = training->start_journal();
   if (!kept.ok()) return kept.error();

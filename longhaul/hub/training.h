@@ -49,6 +49,9 @@ struct RoundOutcome {
   std::optional<Decision> decision;    // a new plan, which goes with the mean
 };
 
+// What a hub's directory holds, without a hub: nothing, if there is none. Nothing is written.
+Result<std::unique_ptr<Follower>> last_model(const TrainingSetup& setup);
+
 class Training {
  public:
   // Starts at `initial` with the plan that the planner chooses for these conditions, or the

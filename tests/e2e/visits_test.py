@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The small commands around a run: `status`, `probe`, and how a hub ends and owns its directory. No torch.
+"""The small commands around a run: `status`, `probe`, `export`, and how a hub ends and owns its directory. No torch.
 
 usage: visits_test.py DIRECTORY_OF_LONGHAUL [CLASS_OF_TESTS…]
 """
@@ -94,6 +94,38 @@ class Probe(Guests):
         self.assertEqual(done.returncode, 0, done.stderr)
         for text in ("round trip", "up ", "down ", "keep ratio", "because"):
             self.assertIn(text, done.stdout)
+
+
+class Export(Guests):
+    def test_writes_the_model_that_the_replicas_ended_with(self):
+        hub = Hub(self, "--dir", "run", recipe="d-sgd", steps=30)
+        honest = self.honest("--hub", hub.address, "--name", "honest")
+        self.assertEqual(honest.wait(), 0, honest.errors)
+        self.assertEqual(hub.wait(), 0, hub.errors)
+        digest = {event["digest"] for event in honest.events if event["event"] == "finished"}
+        done = self.longhaul("export", "run", "--out", "model.safetensors", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = json.loads(done.stdout)
+        self.assertEqual({told["digest"]}, digest)
+        self.assertEqual((told["parameters"], told["step"]), (1000, 30))
+        # A plain file: a header as JSON, and one tensor.
+        bytes_ = (self.directory / "model.safetensors").read_bytes()
+        length = int.from_bytes(bytes_[:8], "little")
+        header = json.loads(bytes_[8:8 + length])
+        header.pop("__metadata__", None)
+        self.assertEqual(header, {"shared": {"dtype": "F32", "shape": [1000], "data_offsets": [0, 4000]}})
+        # And a snapshot alone, which is of an earlier step.
+        snapshot = next((self.directory / "run").glob("snapshot-*.safetensors"))
+        self.assertEqual(self.longhaul("export", snapshot, "--out", "early.safetensors").returncode, 0)
+
+    def test_wrong_use(self):
+        (self.directory / "empty").mkdir()
+        (self.directory / "text").write_text("nothing of ours, and longer than a header")
+        self.assert_refused(self.longhaul("export", "empty", "--out", "m"), "empty", code=1)
+        self.assert_refused(self.longhaul("export", "nowhere", "--out", "m"), "nowhere", code=1)
+        self.assert_refused(self.longhaul("export", "text", "--out", "m"), "text", code=1)
+        self.assert_refused(self.longhaul("export", "empty"), "--out")
+        self.assertFalse((self.directory / "m").exists())
 
 
 class Ending(Guests):

@@ -1,0 +1,109 @@
+// longhaul export: the shared model of a hub's directory or of a checkpoint, as a plain file.
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/longhaul/command.h"
+#include "apps/longhaul/task_file.h"
+#include "longhaul/base/file.h"
+#include "longhaul/base/state.h"
+#include "longhaul/codec/digest.h"
+#include "longhaul/hub/training.h"
+
+namespace longhaul::apps {
+namespace {
+
+constexpr std::size_t kMostCheckpointBytes = std::size_t{1} << 40U;
+
+struct ExportArguments {
+  std::string source;
+  std::string out;
+  bool json = false;
+};
+
+struct ExportedModel {
+  std::vector<float> values;
+  std::uint64_t step = 0;  // it is the model before this one
+};
+
+// The newest snapshot, and what closed since.
+Result<ExportedModel> model_of_hub(const std::string& directory) {
+  const Result<v1::Task> task = read_task(directory);
+  if (!task.ok()) return task.error();
+  const Result<lab::Job> job = job_of(*task);
+  if (!job.ok()) return Error(job.error()).within(directory);
+  const Result<EngineSetup> engine = lab::engine_setup(*job, {});
+  if (!engine.ok()) return engine.error();
+  const Result<std::unique_ptr<Follower>> model =
+      last_model({.engine = *engine, .directory = directory});
+  if (!model.ok()) return model.error();
+  if (!*model)
+    return Error{ErrorCode::kNotFound, directory + ": holds no model yet: the run has not started"};
+  const std::span shared = (*model)->shared();
+  return ExportedModel{.values = {shared.begin(), shared.end()}, .step = (*model)->step()};
+}
+
+Result<ExportedModel> model_of_checkpoint(const std::string& file) {
+  const Result<ByteBuffer> bytes = read_file(file, kMostCheckpointBytes);
+  if (!bytes.ok()) return bytes.error();
+  Result<State> state = state_from_bytes(*bytes);
+  if (!state.ok()) return std::move(state).error().within(file);
+  const auto shared = state->tensors.find("shared");
+  if (shared == state->tensors.end())
+    return Error{ErrorCode::kMismatch, file + ": neither a checkpoint nor a snapshot"};
+  return ExportedModel{
+      .values = std::move(shared->second),
+      .step = state->value<std::uint64_t>("step").ok() ? *state->value<std::uint64_t>("step") : 0};
+}
+
+int export_failed(const Error& error) {
+  std::cerr << "longhaul export: " << error.message << '\n';
+  return error.code == ErrorCode::kInvalidArgument ? kExitWrongUse : kExitFailed;
+}
+
+int run_export(const ExportArguments& arguments) {
+  const Result<ExportedModel> model = std::filesystem::is_directory(arguments.source)
+                                          ? model_of_hub(arguments.source)
+                                          : model_of_checkpoint(arguments.source);
+  if (!model.ok()) return export_failed(model.error());
+  State plain;
+  plain.tensors["shared"] = model->values;
+  const Status written = write_file_atomically(arguments.out, to_bytes(plain));
+  if (!written.ok()) return export_failed(written.error());
+  const std::string digest = digest_text(model->values);
+  if (arguments.json) {
+    const nlohmann::ordered_json json{{"file", arguments.out},
+                                      {"parameters", model->values.size()},
+                                      {"step", model->step},
+                                      {"digest", digest}};
+    std::cout << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
+  } else {
+    std::cout << "model: " << arguments.out << ", " << model->values.size()
+              << " parameters, before step " << model->step << ", digest " << digest << '\n';
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_export(CLI::App& program, Run& run) {
+  const auto arguments = std::make_shared<ExportArguments>();  // shared with the callback
+  CLI::App* command =
+      program.add_subcommand("export", "Write the model of a hub's directory or a checkpoint");
+  command
+      ->add_option(
+          "source", arguments->source,
+          "Directory of a hub (its newest snapshot and what closed since), or a checkpoint")
+      ->required();
+  command->add_option("--out", arguments->out, "File to write (safetensors)")->required();
+  command->add_flag("--json", arguments->json, "One JSON object in place of the text");
+  command->footer(
+      "The file has one tensor, `shared`: all parameters in the order of the model, as\n"
+      "torch.nn.utils.vector_to_parameters takes them. The hub may run meanwhile.\n\nExamples:\n"
+      "  longhaul export run1 --out model.safetensors\n"
+      "  longhaul export run1/snapshot-000000000256.safetensors --out model.safetensors");
+  command->callback([=, &run] { run = [=] { return run_export(*arguments); }; });
+}
+
+}  // namespace longhaul::apps
