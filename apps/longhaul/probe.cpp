@@ -1,4 +1,7 @@
 // longhaul probe: how good the link to a hub is, and what `auto` would choose on it.
+#include <algorithm>
+#include <array>
+#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -111,8 +114,10 @@ std::string probe_text(const ProbedLink& link, const std::optional<Decision>& de
                      rate_line(link.up) + "down        " + rate_line(link.down);
   if (!decision)
     return text + "auto        tell --params and --step-time to see what it would choose here\n";
-  return text + "auto        keep ratio " + nlohmann::json(decision->plan.keep_ratio).dump() +
-         ", delay " + std::to_string(decision->plan.delay_steps) + ", step time " +
+  std::array<char, 32> ratio{};
+  (void)std::snprintf(ratio.data(), ratio.size(), "%.4g", decision->plan.keep_ratio);
+  return text + "auto        keep ratio " + ratio.data() + ", delay " +
+         std::to_string(decision->plan.delay_steps) + ", step time " +
          to_string(decision->step_time) + "\nbecause     " + decision->reason + '\n';
 }
 

@@ -9,7 +9,7 @@ namespace longhaul {
 namespace {
 
 constexpr Seconds kProbePatience{30.0};  // for anything at all to happen
-constexpr Seconds kLongEnough{1.0};
+constexpr Seconds kLongEnough{0.7};
 constexpr std::uint64_t kFirstBytes = std::uint64_t{64} * 1024;
 constexpr std::uint64_t kGrowth = 4;
 constexpr int kPings = 5;

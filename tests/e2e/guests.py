@@ -15,8 +15,8 @@ class Process:
     """A child whose lines are read as they come."""
 
     def __init__(self, test, program, *arguments):
-        self.child = subprocess.Popen([program, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                      text=True, cwd=test.directory)
+        self.child = subprocess.Popen([program, *map(str, arguments)], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=test.directory)
         self.events = []
         self.errors = []
         self.news = threading.Condition()
@@ -38,6 +38,7 @@ class Process:
     def end(self):
         self.child.kill()
         self.wait()
+        self.child.stdin.close()
         self.child.stdout.close()
         self.child.stderr.close()
 

@@ -10,6 +10,8 @@ import unittest
 from command import LONGHAUL
 from guests import HONEST, Guests, Hub, Process
 
+RELAY = LONGHAUL.parent / "longhaul_test_relay"
+
 
 class Status(Guests):
     def test_before_and_during_a_run(self):
@@ -84,6 +86,19 @@ class Probe(Guests):
         self.assertTrue(link["plan"]["reason"])
         hub.goes_on()
         self.end_in_order(hub, honest)
+
+    def test_measures_each_direction_of_a_slow_link(self):
+        hub = Hub(self)
+        relay = Process(self, RELAY, "--to", hub.port, "--up", "8mbit", "--down", "20mbit", "--latency", "40ms")
+        port = relay.until(lambda event: event["event"] == "listening", "the link is there")["port"]
+        done = self.longhaul("probe", "--hub", f"127.0.0.1:{port}", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        link = json.loads(done.stdout)
+        self.assertAlmostEqual(link["up"]["bits_per_s"] / 8e6, 1, delta=0.1)
+        self.assertAlmostEqual(link["down"]["bits_per_s"] / 20e6, 1, delta=0.1)
+        self.assertGreaterEqual(link["round_trip_s"], 0.08)
+        self.assertLess(link["round_trip_s"], 0.16)
+        self.assertIn("measures", done.stderr)  # it takes more than two seconds, and says what it does
 
     def test_says_what_auto_would_choose_for_another_model(self):
         hub = Hub(self)
