@@ -8,28 +8,20 @@
 #include <thread>
 
 #include "apps/longhaul/command.h"
+#include "apps/longhaul/hub_service.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/job_options.h"
 #include "apps/longhaul/json_lines.h"
-#include "apps/longhaul/status_view.h"
 #include "apps/longhaul/task_file.h"
 #include "longhaul/access/authority.h"
 #include "longhaul/access/members.h"
 #include "longhaul/access/names.h"
-#include "longhaul/base/mailbox.h"
 #include "longhaul/base/units.h"
 #include "longhaul/grpc/grpc_transport.h"
 #include "longhaul/hub/hub.h"
-#include "longhaul/hub/status_report.h"
-#include "longhaul/sync/pacer.h"
 
 namespace longhaul::apps {
 namespace {
-
-constexpr Seconds kLook{0.1};       // between looks at the hub's status
-constexpr Seconds kPatience{30.0};  // for replicas to finish after Ctrl-C
-constexpr Seconds kSettled{0.5};    // after Ctrl-C before the start
-constexpr Seconds kTellEvery{10.0};
 
 struct HubArguments {
   TaskRequest task;
@@ -57,61 +49,6 @@ Result<access::Address> listening_address(const std::string& text) {
   const bool is_open = text.ends_with(":0");
   return access::parse_address(is_open ? text.substr(0, text.size() - 1) + "1" : text);
 }
-
-nlohmann::ordered_json plan_json(const Decision& decision) {
-  return {{"keep_ratio", decision.plan.keep_ratio},
-          {"delay_steps", decision.plan.delay_steps},
-          {"merge", name_of(decision.plan.merge)},
-          {"predicted_step_time_s", decision.step_time.count()},
-          {"reason", decision.reason}};
-}
-
-// Who is in a round's mean, with which payload.
-nlohmann::ordered_json contributions(const RoundOutcome& outcome) {
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < outcome.contributors.size(); ++i)
-    all.push_back({{"slot", outcome.contributors[i]}, {"digest", outcome.digests[i]}});
-  return all;
-}
-
-// Lines for standard output. Whoever reads them may be slow, and the hub must not wait for that:
-// what does not fit is dropped.
-using Lines = Mailbox<std::string>;
-constexpr std::size_t kMostLines = 10'000;
-
-// Tells of rounds: on standard output for programs, new plans in the log for people.
-class Watcher {
- public:
-  // `lines` of nothing: for people.
-  Watcher(std::shared_ptr<Lines> lines, Log log) : lines_(std::move(lines)), log_(std::move(log)) {}
-
-  void operator()(const RoundNews& news) {
-    if (!start_) start_ = news.time;
-    const double time_s = Seconds(news.time - *start_).count();
-    const RoundOutcome& outcome = news.outcome;
-    if (outcome.decision) {
-      if (lines_) {
-        nlohmann::ordered_json plan = plan_json(*outcome.decision);
-        plan["step"] = outcome.step;
-        plan["time_s"] = time_s;
-        (void)lines_->try_push(event_line("plan", plan));
-      } else {
-        log_.info("plan: " + outcome.decision->reason);
-      }
-    }
-    const bool is_start = outcome.members == 0 && outcome.decision;
-    if (lines_ && !is_start)
-      (void)lines_->try_push(event_line("round", {{"step", outcome.step},
-                                                  {"time_s", time_s},
-                                                  {"members", outcome.members},
-                                                  {"contributors", contributions(outcome)}}));
-  }
-
- private:
-  std::shared_ptr<Lines> lines_;  // shared: std::function copies its watcher
-  Log log_;
-  std::optional<TimePoint> start_;
-};
 
 // A copy of the model with the state of its optimizer, updates and a mean of them take about so
 // much.
@@ -166,69 +103,6 @@ Admission admission_by(const std::string& directory) {
   };
 }
 
-// Serves until every replica has finished, or someone interrupts.
-class Service {
- public:
-  Service(Hub& hub, v1::Task task, std::shared_ptr<Lines> lines, const Log& log)
-      : hub_(hub), task_(std::move(task)), lines_(std::move(lines)), log_(log) {}
-
-  int run() {
-    for (;;) {
-      pacer_.wait_until(time_after(clock_.now(), kLook));
-      note_strangers();
-      const HubStatus status = hub_.status();
-      tell(status);
-      if (status.failure) return complain(*status.failure, kExitFailed);
-      if (status.is_finished || is_given_up(status)) break;
-      if (!is_interrupted() || asked_) continue;
-      asked_ = clock_.now();
-      log_.info("interrupted: tells the replicas, and ends when they have finished");
-      hub_.finish();
-    }
-    return asked_ ? kExitInterrupted : kExitDone;
-  }
-
- private:
-  void note_strangers() {
-    const FailedHandshakes failed = failed_handshakes();
-    if (failed.count == strangers_) return;
-    hub_.note_strangers(failed.count - strangers_, failed.last);
-    strangers_ = failed.count;
-  }
-
-  void tell(const HubStatus& status) {
-    if (lines_) {
-      while (const std::optional<std::string> line = lines_->pop_until(Deadline::min()))
-        std::cout << *line << '\n';
-      return print_event("status", status_json(report_of(status, task_)));
-    }
-    if (status.next_round == told_round_ || clock_.now() - told_ < kTellEvery) return;
-    told_ = clock_.now();
-    told_round_ = status.next_round;
-    log_.info("round " + std::to_string(status.next_round) + ", " +
-              std::to_string(status.sessions) + " of " + std::to_string(status.slots) +
-              " replicas");
-  }
-
-  // After an interrupt: nobody waits for the start any more, or they take too long to finish.
-  [[nodiscard]] bool is_given_up(const HubStatus& status) const {
-    if (!asked_) return false;
-    const Seconds since = clock_.now() - *asked_;
-    return since > kPatience || (!status.is_started && status.sessions == 0 && since > kSettled);
-  }
-
-  Hub& hub_;
-  v1::Task task_;
-  std::shared_ptr<Lines> lines_;  // shared with the watcher
-  Log log_;
-  SystemClock clock_;
-  Pacer pacer_;
-  std::optional<TimePoint> asked_;  // to finish
-  std::uint64_t strangers_ = 0;
-  TimePoint told_;
-  std::uint64_t told_round_ = 0;
-};
-
 // One hub at a time, for as long as this lives.
 Result<std::optional<access::DirectoryLock>> own_directory(const std::string& directory) {
   if (directory.empty()) return std::optional<access::DirectoryLock>();
@@ -272,7 +146,7 @@ int run_hub(const HubArguments& arguments) {
   Result<std::unique_ptr<Hub>> hub =
       Hub::start(std::move(setup).value(), clock, log,
                  {.threads = std::max(1U, std::thread::hardware_concurrency()),
-                  .watcher = Watcher(lines, log)});
+                  .watcher = HubWatcher(lines, log)});
   if (!hub.ok()) return complain(hub.error(), kExitFailed);
   const Result<std::unique_ptr<GrpcServer>> server = GrpcServer::start(server_setup, **hub);
   if (!server.ok()) return complain(server.error(), kExitFailed);
@@ -286,7 +160,9 @@ int run_hub(const HubArguments& arguments) {
   } else {
     log.info("listening on " + at);
   }
-  return Service(**hub, *task, lines, log).run();
+  const Result<bool> served = HubService(**hub, *task, lines, log).run();
+  if (!served.ok()) return complain(served.error(), kExitFailed);
+  return *served ? kExitDone : kExitInterrupted;
 }
 
 }  // namespace

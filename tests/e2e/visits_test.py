@@ -147,7 +147,8 @@ class Ending(Guests):
     def test_an_interrupt_before_the_start_is_told_to_who_waits(self):
         hub = Hub(self, start_with=3)
         honest = Process(self, HONEST, "--json", "--hub", hub.address, "--name", "honest", "--replicas", 2)
-        hub.status_with(lambda status: sum(replica["connected"] for replica in status["replicas"]) == 2, "they are here")
+        hub.status_with(lambda status: [replica["connected"] for replica in status["replicas"]] == [True, True],
+                        "they are here")
         hub.child.send_signal(signal.SIGINT)
         self.assertEqual(hub.wait(), 130)
         self.assertEqual(honest.wait(), 1)

@@ -1,0 +1,61 @@
+// A hub that runs: what it tells, and when it ends.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "longhaul/base/log.h"
+#include "longhaul/base/mailbox.h"
+#include "longhaul/hub/hub.h"
+#include "longhaul/sync/pacer.h"
+
+namespace longhaul::apps {
+
+// Lines for standard output. Whoever reads them may be slow, and the hub must not wait for that:
+// what does not fit is dropped.
+using Lines = Mailbox<std::string>;
+inline constexpr std::size_t kMostLines = 10'000;
+
+// Tells of rounds: on standard output for programs, new plans in the log for people.
+class HubWatcher {
+ public:
+  // `lines` of nothing: for people.
+  HubWatcher(std::shared_ptr<Lines> lines, Log log)
+      : lines_(std::move(lines)), log_(std::move(log)) {}
+
+  void operator()(const RoundNews& news);
+
+ private:
+  std::shared_ptr<Lines> lines_;  // shared: std::function copies its watcher
+  Log log_;
+  std::optional<TimePoint> start_;
+};
+
+// Serves until every replica has finished, or someone interrupts.
+class HubService {
+ public:
+  HubService(Hub& hub, v1::Task task, std::shared_ptr<Lines> lines, Log log)
+      : hub_(hub), task_(std::move(task)), lines_(std::move(lines)), log_(std::move(log)) {}
+
+  // An error is the hub's: nothing goes on. False: it was interrupted.
+  Result<bool> run();
+
+ private:
+  void note_strangers();
+  void tell(const HubStatus& status);
+  [[nodiscard]] bool is_given_up(const HubStatus& status) const;
+
+  Hub& hub_;
+  v1::Task task_;
+  std::shared_ptr<Lines> lines_;  // shared with the watcher
+  Log log_;
+  SystemClock clock_;
+  Pacer pacer_;
+  std::optional<TimePoint> asked_;  // to finish
+  std::uint64_t strangers_ = 0;
+  TimePoint told_;
+  std::uint64_t told_round_ = 0;
+};
+
+}  // namespace longhaul::apps
