@@ -12,6 +12,7 @@
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/job_options.h"
 #include "apps/longhaul/json_lines.h"
+#include "apps/longhaul/rate_option.h"
 #include "apps/longhaul/task_file.h"
 #include "longhaul/access/authority.h"
 #include "longhaul/access/members.h"
@@ -32,6 +33,7 @@ struct HubArguments {
   std::size_t start_with = 0;  // 0: all replicas of the scenario
   std::string patience = "30s";
   std::string most_params;  // empty: what fits into memory
+  std::optional<Bandwidth> rate;
   bool json = false;
 };
 
@@ -85,6 +87,7 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
                   .steps = job->scenario.train.steps,
                   .start_with = arguments.start_with > 0 ? arguments.start_with : replicas,
                   .patience = *patience,
+                  .rate = arguments.rate,
                   .weights = std::move(weights),
                   .most_elements = *most};
 }
@@ -194,6 +197,8 @@ void add_hub(CLI::App& program, Run& run) {
       ->capture_default_str();
   hub->add_option("--most-params", arguments->most_params,
                   "Largest model that it takes, such as 1B (default: what fits into memory)");
+  add_rate(*hub, arguments->rate,
+           "Send means to each replica at this rate at most, such as 50mbit");
   hub->add_flag("--json", arguments->json, "Events, one JSON object per line");
   hub->footer(
       "Replicas join with `longhaul train`. Ctrl-C lets everyone finish the step they are in; a\n"

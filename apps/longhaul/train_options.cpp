@@ -1,5 +1,6 @@
 #include "apps/longhaul/train_options.h"
 
+#include "apps/longhaul/rate_option.h"
 #include "longhaul/access/invite.h"
 #include "longhaul/access/names.h"
 #include "longhaul/access/wall_time.h"
@@ -18,6 +19,7 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
   train->add_option("--save", arguments.save, "Write the model here at the end (safetensors)");
   train->add_option("--stamps", arguments.stamps,
                     "Directory for copies of the shared model, one per evaluation");
+  add_rate(*train, arguments.rate, "Send updates at this rate at most, such as 20mbit");
   train->add_flag("--evaluate", arguments.evaluate,
                   "Do not train: score the copies named on standard input, one per line");
   train->add_flag("--json", arguments.json, "Events, one JSON object per line");

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "longhaul/base/result.h"
+#include "longhaul/base/units.h"
 #include "longhaul/grpc/grpc_transport.h"
 
 namespace longhaul::apps {
@@ -19,7 +20,8 @@ struct TrainArguments {
   std::optional<std::uint32_t> slot;
   std::string data;
   std::string save;
-  std::string stamps;  // a directory for copies of the shared model to be evaluated
+  std::string stamps;             // a directory for copies of the shared model to be evaluated
+  std::optional<Bandwidth> rate;  // of bulk data to the hub, at most
   bool evaluate = false;
   bool json = false;
 };

@@ -88,6 +88,7 @@ class Trainer {
             .layers_digest = digest_of_layers(workload_->layers()),
             .initial = std::make_shared<const ByteBuffer>(bytes_of(initial)),
             .lanes = lanes_for(initial.size()),
+            .rate = arguments_.rate,
             .compute = job_.scenario.train.step_time};
   }
 

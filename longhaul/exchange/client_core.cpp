@@ -45,7 +45,7 @@ StreamId ClientCore::open_stream(StreamPtr& stream) {
 }
 
 void ClientCore::connect(TimePoint now) {
-  connection_ = std::make_unique<Connection>(limits_of(setup_.elements));
+  connection_ = std::make_unique<Connection>(limits_of(setup_.elements), setup_.rate);
   connection_->last_heard = now;
   connection_->next_ping = now;
   connection_->control_id = open_stream(connection_->control);
@@ -99,6 +99,7 @@ void ClientCore::on_tick(TimePoint now) {
     if (now >= next_try_) connect(now);
     return;
   }
+  connection_->lanes.on_tick(now);
   if (now - connection_->last_heard > setup_.silence)
     return lose({ErrorCode::kDeadline, "the hub is silent"}, now);
   if (!connection_->is_welcome || now < connection_->next_ping) return;

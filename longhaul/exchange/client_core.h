@@ -28,11 +28,12 @@ struct ClientSetup {
   std::uint64_t layers_digest = 0;
   SharedBytes initial;  // the model before the first step, as float32
   std::size_t lanes = 1;
-  Seconds compute{};             // of one step, as far as it is known
-  bool is_fresh = true;          // false: resumed, and next_round is where it stands
-  std::uint64_t run = 0;         // that it was resumed from
-  std::uint64_t next_round = 0;  // not merged yet
-  Seconds silence{5.0};          // a hub that is not heard of for so long is gone
+  std::optional<Bandwidth> rate;  // of bulk data to the hub, at most
+  Seconds compute{};              // of one step, as far as it is known
+  bool is_fresh = true;           // false: resumed, and next_round is where it stands
+  std::uint64_t run = 0;          // that it was resumed from
+  std::uint64_t next_round = 0;   // not merged yet
+  Seconds silence{5.0};           // a hub that is not heard of for so long is gone
 };
 
 // What the training thread is told. Called from inside the core's functions.
@@ -74,7 +75,8 @@ class ClientCore {
  private:
   // One connection: from dialling until it breaks.
   struct Connection {
-    explicit Connection(const CargoLimits& limits) : lanes(limits) {}
+    Connection(const CargoLimits& limits, const std::optional<Bandwidth>& rate)
+        : lanes(limits, rate) {}
     StreamId control_id = 0;
     StreamPtr control;
     std::deque<Frame> outgoing;

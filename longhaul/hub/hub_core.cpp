@@ -109,6 +109,7 @@ void HubCore::on_tick(TimePoint now) {
   std::erase_if(guests_, [&](const auto& guest) { return is_silent(guest.second.last_moved()); });
   std::vector<Session*> silent;
   for (const auto& [id, session] : sessions_) {
+    session->lanes.on_tick(now);
     if (is_silent(session->last_heard()) || session->is_overrun()) silent.push_back(session.get());
   }
   for (Session* session : silent) drop(*session, "silent, or deaf, for too long");

@@ -132,9 +132,13 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
   elements_ = join.elements();
   layers_digest_ = join.model();
   if (join.is_fresh() && initial_digest_ == 0) initial_digest_ = join.initial();
-  auto session = std::make_unique<Session>(
-      Session::Identity{.name = name, .slot = *slot, .id = random_id(), .lanes = join.lanes()}, id,
-      std::move(newcomers_.extract(id).mapped().stream), limits(), now);
+  auto session = std::make_unique<Session>(Session::Identity{.name = name,
+                                                             .slot = *slot,
+                                                             .id = random_id(),
+                                                             .lanes = join.lanes(),
+                                                             .rate = setup_.rate},
+                                           id, std::move(newcomers_.extract(id).mapped().stream),
+                                           limits(), now);
   session->progress.is_fresh = join.is_fresh();
   session->progress.next_mean = join.is_fresh() ? 0 : join.next_round();
   session->progress.first_step = join.is_fresh() ? 0 : join.first_step();

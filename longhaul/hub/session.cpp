@@ -11,7 +11,7 @@ constexpr std::size_t kMostWaitingFrames = 10'000;
 
 Session::Session(Identity identity, StreamId control, StreamPtr stream, const CargoLimits& limits,
                  TimePoint now)
-    : lanes(limits),
+    : lanes(limits, identity.rate),
       identity_(std::move(identity)),
       control_(control),
       stream_(std::move(stream)),

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "longhaul/transport/lanes.h"
@@ -19,8 +20,9 @@ class Session {
   struct Identity {
     std::string name;
     std::size_t slot = 0;
-    std::uint64_t id = 0;   // secret: lanes present it
-    std::size_t lanes = 1;  // that will come
+    std::uint64_t id = 0;           // secret: lanes present it
+    std::size_t lanes = 1;          // that will come
+    std::optional<Bandwidth> rate;  // of what is sent to it on lanes, at most
   };
   Session(Identity identity, StreamId control, StreamPtr stream, const CargoLimits& limits,
           TimePoint now);

@@ -11,7 +11,6 @@ namespace {
 
 // Small transfers are cut too, so that the receiver sees how fast they pass.
 constexpr std::size_t kLeastChunk = 1024;
-constexpr std::size_t kMostChunk = std::size_t{256} * 1024;
 constexpr std::size_t kChunksOfATransfer = 16;
 
 Error bad_chunk(const std::string& what) {
@@ -78,12 +77,12 @@ void OutgoingCargo::add(TransferId id, SharedBytes bytes) {
   transfers_.push_back({.id = id, .bytes = std::move(bytes)});
 }
 
-Frame OutgoingCargo::next_chunk() {
+Frame OutgoingCargo::next_chunk(std::size_t most_bytes) {
   LONGHAUL_CHECK(!transfers_.empty());
   Transfer& transfer = transfers_.front();
   const std::size_t total = transfer.bytes->size();
-  const std::size_t size = std::min(std::clamp(total / kChunksOfATransfer, kLeastChunk, kMostChunk),
-                                    total - transfer.sent);
+  const std::size_t even = std::clamp(total / kChunksOfATransfer, kLeastChunk, kMostChunkBytes);
+  const std::size_t size = std::min({even, most_bytes, total - transfer.sent});
   Frame frame;
   v1::Chunk& chunk = *frame.mutable_chunk();
   chunk.set_cargo(name_of(transfer.id.cargo));

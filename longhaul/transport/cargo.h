@@ -29,6 +29,8 @@ struct TransferId {
       default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };
 
+inline constexpr std::size_t kMostChunkBytes = std::size_t{256} * 1024;
+
 // Shared: the hub sends one mean to many replicas.
 using SharedBytes = std::shared_ptr<const ByteBuffer>;
 
@@ -39,8 +41,8 @@ class OutgoingCargo {
   void add(TransferId id, SharedBytes bytes);
   [[nodiscard]] bool is_empty() const { return transfers_.empty(); }
   [[nodiscard]] std::size_t count() const { return transfers_.size(); }
-  // The next piece. Precondition: not empty.
-  Frame next_chunk();
+  // The next piece, of so many bytes at most. Preconditions: not empty; at least 1 KiB.
+  Frame next_chunk(std::size_t most_bytes = kMostChunkBytes);
   void clear() { transfers_.clear(); }
 
  private:

@@ -4,6 +4,10 @@
 
 namespace longhaul {
 
+Lanes::Lanes(const CargoLimits& limits, const std::optional<Bandwidth>& rate) : incoming_(limits) {
+  if (rate) cap_.emplace(*rate);
+}
+
 void Lanes::add(StreamId id, StreamPtr stream) {
   Lane& lane = lanes_[id];
   lane.stream = std::move(stream);
@@ -12,9 +16,17 @@ void Lanes::add(StreamId id, StreamPtr stream) {
 }
 
 void Lanes::write_on(Lane& lane) {
-  if (lane.is_writing || outgoing_.is_empty()) return;
+  if (lane.is_writing || outgoing_.is_empty() || (cap_ && !cap_->may_send())) return;
   lane.is_writing = true;
-  lane.stream->write(outgoing_.next_chunk());
+  Frame frame = cap_ ? outgoing_.next_chunk(cap_->most_chunk_bytes()) : outgoing_.next_chunk();
+  if (cap_) cap_->sent(frame.chunk().data().size());
+  lane.stream->write(std::move(frame));
+}
+
+void Lanes::on_tick(TimePoint now) {
+  if (!cap_) return;
+  cap_->on_tick(now);
+  for (auto& [id, lane] : lanes_) write_on(lane);
 }
 
 void Lanes::send(TransferId id, SharedBytes bytes) {

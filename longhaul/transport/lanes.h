@@ -7,13 +7,15 @@
 #include <optional>
 
 #include "longhaul/transport/cargo.h"
+#include "longhaul/transport/rate_cap.h"
 #include "longhaul/transport/stream_mailbox.h"
 
 namespace longhaul {
 
 class Lanes {
  public:
-  explicit Lanes(const CargoLimits& limits) : incoming_(limits) {}
+  // `rate`: of what is sent, at most; nothing: as fast as the lanes take it.
+  explicit Lanes(const CargoLimits& limits, const std::optional<Bandwidth>& rate = std::nullopt);
 
   // A stream that is ready for chunks; reading from it begins.
   void add(StreamId id, StreamPtr stream);
@@ -22,6 +24,8 @@ class Lanes {
 
   // Waits in a queue while every lane is busy.
   void send(TransferId id, SharedBytes bytes);
+  // Time passes, for the rate: at least ten times a second.
+  void on_tick(TimePoint now);
   // Transfers of which something is still to be handed over.
   [[nodiscard]] std::size_t waiting() const { return outgoing_.count(); }
 
@@ -40,6 +44,7 @@ class Lanes {
   };
   void write_on(Lane& lane);
 
+  std::optional<RateCap> cap_;
   std::map<StreamId, Lane> lanes_;
   OutgoingCargo outgoing_;
   IncomingCargo incoming_;

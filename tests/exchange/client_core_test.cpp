@@ -305,6 +305,49 @@ TEST_F(ClientCoreTest, ARefusalForGoodIsFinalAndAnotherIsNot) {
   }
 }
 
+TEST(CappedClientCore, ARateHoldsBackUpdatesAndNeverControlFrames) {
+  HandConnector connector;
+  NewsBook news;
+  TimePoint now = time_after(TimePoint{}, Seconds(100));
+  ClientCore core(
+      {.name = "me", .elements = kClientElements, .rate = Bandwidth{.bytes_per_second = 10'000}},
+      connector, std::make_shared<DeafInbox>(), news);
+  const auto hear = [&](StreamId id, Frame frame) {
+    core.on_event({.stream = id, .what = FrameArrived{std::move(frame)}}, now);
+  };
+  const auto written = [&](StreamId id) {
+    core.on_event({.stream = id, .what = FrameWritten{}}, now);
+  };
+  core.on_tick(now);
+  written(1);
+  Frame frame;
+  frame.mutable_welcome()->set_session(77);
+  hear(1, frame);
+  written(2);
+  frame.mutable_enrolled();
+  *frame.mutable_enrolled()->mutable_plan() = to_message(Plan{});
+  hear(1, frame);
+  core.submit(0, shared(ByteBuffer(1'000'000)));
+  std::size_t bytes = 0;
+  std::size_t pings = 0;
+  for (int tenths = 0; tenths < 40; ++tenths) {
+    now = time_after(now, Seconds(0.1));
+    core.on_tick(now);
+    while (const auto chunk = connector.streams[1]->take(Frame::kChunk)) {
+      bytes += chunk->chunk().data().size();
+      written(2);
+    }
+    while (const auto ping = connector.streams[0]->take(Frame::kPing)) {
+      ++pings;
+      written(1);
+      frame.mutable_pong()->set_id(ping->ping().id());
+      hear(1, frame);
+    }
+  }
+  EXPECT_NEAR(static_cast<double>(bytes), 40'000, 2'000);
+  EXPECT_EQ(pings, 4U);
+}
+
 TEST_F(ClientCoreTest, WhatIsNotAChunkEndsALane) {
   Frame frame;
   frame.mutable_pong();
