@@ -21,8 +21,6 @@ namespace {
 
 constexpr Seconds kPatience{0.2};  // of one wait, between looks at Ctrl-C
 constexpr Seconds kAskTimeout{30.0};
-constexpr std::size_t kBytesOfALane = std::size_t{8} << 20;
-constexpr std::size_t kMostLanes = 4;
 
 int complain(const Error& error) {
   std::cerr << "longhaul train: " << error.message << '\n';
@@ -38,11 +36,6 @@ std::uint64_t digest_of_layers(const LayerTable& layers) {
 ByteBuffer bytes_of(std::span<const float> values) {
   const std::span bytes = std::as_bytes(values);
   return {bytes.begin(), bytes.end()};
-}
-
-// Long fat paths need several connections; small updates gain nothing from them.
-std::size_t lanes_for(std::size_t elements) {
-  return std::clamp<std::size_t>(elements * sizeof(float) / kBytesOfALane, 1, kMostLanes);
 }
 
 class Trainer {
@@ -87,7 +80,6 @@ class Trainer {
             .elements = initial.size(),
             .layers_digest = digest_of_layers(workload_->layers()),
             .initial = std::make_shared<const ByteBuffer>(bytes_of(initial)),
-            .lanes = lanes_for(initial.size()),
             .rate = arguments_.rate,
             .compute = job_.scenario.train.step_time};
   }

@@ -58,6 +58,7 @@ void ClientCore::connect(TimePoint now) {
   join.set_elements(setup_.elements);
   join.set_model(setup_.layers_digest);
   join.set_lanes(static_cast<std::uint32_t>(setup_.lanes));
+  connection_->joined_lanes = setup_.lanes;
   if (setup_.slot) join.set_slot(*setup_.slot);
   join.set_compute_s(setup_.compute.count());
   join.set_is_fresh(setup_.is_fresh);
@@ -131,8 +132,17 @@ void ClientCore::on_event(StreamEvent event, TimePoint now) {
   } else if (std::holds_alternative<FrameWritten>(event.what)) {
     on_written(id);
   } else if (auto* closed = std::get_if<StreamClosed>(&event.what)) {
-    lose(closed->why, now);
+    on_closed(id, closed->why, now);
   }
+}
+
+// A lane that breaks takes chunks with it; one that was to come beside the others and cannot takes
+// nothing, and no more are tried.
+void ClientCore::on_closed(StreamId id, const Error& why, TimePoint now) {
+  Connection& c = *connection_;
+  if (!c.opening.contains(id) || c.lanes.count() < c.joined_lanes) return lose(why, now);
+  c.opening.erase(id);
+  setup_.most_lanes = --setup_.lanes;
 }
 
 void ClientCore::on_written(StreamId id) {
@@ -179,6 +189,7 @@ void ClientCore::on_control(Frame frame, TimePoint now) {
     const bool is_first = !round_trip_;
     round_trip_ = std::min(round_trip_.value_or(took), took);
     if (is_first) report({});
+    add_lanes({.bytes_per_second = frame.pong().up_bytes_per_s()});
   } else if (frame.has_closed()) {
     const std::uint64_t step = frame.closed().step();
     c.closed[step] = std::move(*frame.mutable_closed());
@@ -206,17 +217,29 @@ void ClientCore::on_welcome(const v1::Welcome& welcome) {
   setup_.slot = welcome.slot();  // to be the same one for a hub that was killed and knows nobody
   news_.on_welcome(slot_, welcome.replicas(),
                    {welcome.contributed().begin(), welcome.contributed().end()});
-  for (std::size_t i = 0; i < setup_.lanes; ++i) {
-    StreamPtr stream;
-    const StreamId id = open_stream(stream);
-    Frame frame;
-    frame.mutable_open_lane()->set_session(session_);
-    StreamPtr& kept = c.opening[id] = std::move(stream);
-    kept->write(std::move(frame));
-  }
+  for (std::size_t i = 0; i < setup_.lanes; ++i) open_lane();
   if (welcome.probe())
     c.lanes.send({.cargo = Cargo::kProbe},
                  std::make_shared<const ByteBuffer>(kProbeBytes, std::byte{0xAA}));
+}
+
+void ClientCore::open_lane() {
+  StreamPtr stream;
+  const StreamId id = open_stream(stream);
+  Frame frame;
+  frame.mutable_open_lane()->set_session(session_);
+  StreamPtr& kept = connection_->opening[id] = std::move(stream);
+  kept->write(std::move(frame));
+}
+
+// Never fewer: a path that was fast will be again.
+void ClientCore::add_lanes(Bandwidth up) {
+  Connection& c = *connection_;
+  if (c.lanes.count() < c.joined_lanes || !c.opening.empty()) return;
+  const std::size_t wanted = lanes_for({.rate = std::max(up, down_.typical().value_or(Bandwidth{})),
+                                        .round_trip = *round_trip_,
+                                        .transfer_bytes = static_cast<double>(largest_transfer_)});
+  for (; setup_.lanes < std::min(wanted, setup_.most_lanes); ++setup_.lanes) open_lane();
 }
 
 // Nothing of this replica changes before the snapshot is here: the connection may break.
@@ -255,6 +278,7 @@ void ClientCore::submit(std::uint64_t step, const SharedBytes& payload) {
 }
 
 void ClientCore::send_update(std::uint64_t step, const SharedBytes& payload) {
+  largest_transfer_ = std::max(largest_transfer_, payload->size());
   connection_->lanes.send(
       {.cargo = Cargo::kUpdate, .step = step, .restarts = connection_->restarted}, payload);
 }
@@ -282,6 +306,8 @@ void ClientCore::on_arrival(Arrival arrival, TimePoint now) {
     v1::Sample& sample = *unreported_.add_down();
     sample.set_bytes(static_cast<double>(arrival.timed_bytes));
     sample.set_duration_s(arrival.duration.count());
+    down_.add({.bytes = static_cast<double>(arrival.timed_bytes), .duration = arrival.duration});
+    largest_transfer_ = std::max(largest_transfer_, arrival.bytes.size());
   }
   if (arrival.id.cargo == Cargo::kProbe) return report({});
   on_cargo(std::move(arrival), now);

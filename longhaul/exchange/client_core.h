@@ -15,6 +15,8 @@
 #include "longhaul/base/state.h"
 #include "longhaul/base/workers.h"
 #include "longhaul/exchange/exchange.h"
+#include "longhaul/link/rate_estimator.h"
+#include "longhaul/transport/lane_count.h"
 #include "longhaul/transport/lanes.h"
 #include "longhaul/transport/stream_mailbox.h"
 
@@ -26,8 +28,9 @@ struct ClientSetup {
   std::optional<std::uint32_t> slot;  // which replica of the scenario to be; none: any
   std::size_t elements = 0;
   std::uint64_t layers_digest = 0;
-  SharedBytes initial;  // the model before the first step, as float32
-  std::size_t lanes = 1;
+  SharedBytes initial;    // the model before the first step, as float32
+  std::size_t lanes = 1;  // to begin with; more are opened where the path needs them
+  std::size_t most_lanes = kMostAutomaticLanes;
   std::optional<Bandwidth> rate;  // of bulk data to the hub, at most
   Seconds compute{};              // of one step, as far as it is known
   bool is_fresh = true;           // false: resumed, and next_round is where it stands
@@ -84,6 +87,7 @@ class ClientCore {
     bool is_welcome = false;
     bool is_enrolled = false;
     std::map<StreamId, StreamPtr> opening;  // lanes that have not said what they are yet
+    std::size_t joined_lanes = 1;           // that the hub was told of; others may fail
     Lanes lanes;
     std::map<std::uint64_t, v1::Closed> closed;   // whose mean has not come yet
     std::map<std::uint64_t, ByteBuffer> arrived;  // means that nobody has announced yet
@@ -108,6 +112,9 @@ class ClientCore {
   void on_enrolled(const v1::Enrolled& enrolled);
   void on_restart(v1::Restart restart, TimePoint now);
   void on_written(StreamId id);
+  void on_closed(StreamId id, const Error& why, TimePoint now);
+  void open_lane();
+  void add_lanes(Bandwidth up);
   void on_arrival(Arrival arrival, TimePoint now);
   void on_cargo(Arrival arrival, TimePoint now);
   void on_snapshot(const Arrival& arrival, TimePoint now);
@@ -131,7 +138,9 @@ class ClientCore {
   std::set<std::uint64_t> means_beyond_;  // that have come as well
   std::uint64_t next_ping_id_ = 1;
   std::optional<Seconds> round_trip_;  // least of all
-  v1::Report unreported_;              // samples for the next report
+  RateEstimator down_;
+  std::size_t largest_transfer_ = 0;  // in bytes
+  v1::Report unreported_;             // samples for the next report
   TimePoint next_try_;
   Seconds back_off_{};
   std::mt19937_64 jitter_;

@@ -256,6 +256,8 @@ void HubCore::on_control(Session& session, const Frame& frame) {
   if (frame.has_ping()) {
     Frame pong;
     pong.mutable_pong()->set_id(frame.ping().id());
+    if (const auto up = replica_of(session).status.measured.up.typical())
+      pong.mutable_pong()->set_up_bytes_per_s(up->bytes_per_second);
     (void)session.send(std::move(pong));
   } else if (frame.has_report()) {
     on_report(session, frame.report());

@@ -179,7 +179,7 @@ v1::Welcome HubCore::welcome_for(const Session& session, const v1::Join& join) c
 void HubCore::on_lane(StreamId id, const v1::OpenLane& lane, TimePoint now) {
   const auto owner = std::ranges::find_if(
       sessions_, [&](const auto& entry) { return entry.second->identity().id == lane.session(); });
-  if (owner == sessions_.end() || owner->second->is_connected()) {
+  if (owner == sessions_.end() || owner->second->lanes.count() >= kMostLanes) {
     ++refused_;
     warn("refused a lane: of no session that is open");
     newcomers_.erase(id);
@@ -187,9 +187,10 @@ void HubCore::on_lane(StreamId id, const v1::OpenLane& lane, TimePoint now) {
   }
   Session& session = *owner->second;
   session.heard(now);
+  const bool was_connected = session.is_connected();
   lanes_[id] = &session;
   session.lanes.add(id, std::move(newcomers_.extract(id).mapped().stream));
-  if (session.is_connected()) {
+  if (session.is_connected() && !was_connected) {
     on_connected(session);
     start_if_ready(now);
   }

@@ -305,6 +305,62 @@ TEST_F(ClientCoreTest, ARefusalForGoodIsFinalAndAnotherIsNot) {
   }
 }
 
+// Round trips of 0.2 s, and 40 MB/s up as the hub says: 8 MB on the way.
+class FastPathTest : public ClientCoreTest {
+ protected:
+  void SetUp() override {
+    ClientCoreTest::SetUp();
+    enroll(0);
+    core_.submit(0, shared(ByteBuffer(32'000'000)));
+    pass(0.2, 40e6);
+  }
+  // A ping and its answer.
+  void pass(double round_trip_s, double up_bytes_per_s) {
+    Frame frame;
+    for (int i = 0; i < 100; ++i) {
+      tick(Seconds(0.05));
+      const auto ping = stream(control_).take(Frame::kPing);
+      written(control_);
+      if (!ping) continue;
+      now_ = time_after(now_, Seconds(round_trip_s));
+      frame.mutable_pong()->set_id(ping->ping().id());
+      frame.mutable_pong()->set_up_bytes_per_s(up_bytes_per_s);
+      return hear(control_, frame);
+    }
+    FAIL() << "no ping";
+  }
+};
+
+TEST_F(FastPathTest, MoreLanesAreOpenedWhereThePathNeedsThem) {
+  ASSERT_EQ(connector_.streams.size(), 9U) << "control, one lane, and seven more";
+  const auto opened = stream(9).take(Frame::kOpenLane);
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->open_lane().session(), 77U);
+  for (StreamId id = 3; id <= 9; ++id) written(id);
+  EXPECT_TRUE(stream(9).take(Frame::kChunk)) << "it carries part of the update";
+  pass(0.2, 40e6);
+  EXPECT_EQ(connector_.streams.size(), 9U);
+}
+
+TEST_F(FastPathTest, ALaneThatCannotComeBesideTheOthersIsNoLoss) {
+  for (StreamId id = 3; id < 9; ++id) written(id);
+  core_.on_event({.stream = 9, .what = StreamClosed{{ErrorCode::kClosed, "refused"}}}, now_);
+  EXPECT_EQ(core_.reconnections(), 0U);
+  pass(0.2, 40e6);
+  EXPECT_EQ(connector_.streams.size(), 9U) << "not tried again";
+  core_.on_event({.stream = 8, .what = StreamClosed{{ErrorCode::kClosed, "broken"}}}, now_);
+  EXPECT_EQ(core_.reconnections(), 1U) << "chunks may have been on it";
+}
+
+TEST_F(FastPathTest, ConnectsAnewWithAsManyLanes) {
+  for (StreamId id = 3; id <= 9; ++id) written(id);
+  breaks();
+  for (int i = 0; i < 100 && connector_.streams.size() == 9; ++i) tick(Seconds(0.1));
+  const auto frame = stream(10).take(Frame::kJoin);
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(frame->join().lanes(), 8U);
+}
+
 TEST(CappedClientCore, ARateHoldsBackUpdatesAndNeverControlFrames) {
   HandConnector connector;
   NewsBook news;
@@ -337,10 +393,14 @@ TEST(CappedClientCore, ARateHoldsBackUpdatesAndNeverControlFrames) {
       bytes += chunk->chunk().data().size();
       written(2);
     }
-    while (const auto ping = connector.streams[0]->take(Frame::kPing)) {
-      ++pings;
+    std::deque<Frame>& control = connector.streams[0]->written;
+    while (!control.empty()) {
+      const Frame sent = std::move(control.front());
+      control.pop_front();
       written(1);
-      frame.mutable_pong()->set_id(ping->ping().id());
+      if (!sent.has_ping()) continue;
+      ++pings;
+      frame.mutable_pong()->set_id(sent.ping().id());
       hear(1, frame);
     }
   }

@@ -129,6 +129,44 @@ TEST(HubCore, ALaneOfNoSessionIsClosed) {
   EXPECT_FALSE(a.lane.is_gone());
 }
 
+TEST(HubCore, LanesMayComeLaterUpToALimit) {
+  HubDesk desk;
+  const std::vector<HubDesk::Joined> all = desk.start();
+  Frame frame;
+  frame.mutable_open_lane()->set_session(all[0].welcome.session());
+  std::vector<HubDesk::Peer> lanes;
+  for (int i = 0; i < 64; ++i) {
+    lanes.push_back(desk.open());
+    desk.hear(lanes.back(), frame);
+  }
+  for (int i = 0; i < 63; ++i) EXPECT_FALSE(lanes[static_cast<std::size_t>(i)].is_gone());
+  EXPECT_TRUE(lanes[63].is_gone());
+  HubDesk::Joined other = all[0];
+  other.lane = lanes[5];
+  desk.update(other, 0, dense_payload(1));
+  desk.update(all[1], 0, dense_payload(3));
+  EXPECT_EQ(desk.core.status().next_round, 1U);
+}
+
+TEST(HubCore, APongTellsHowFastTheReplicasTransfersCome) {
+  HubDesk desk;
+  const std::vector<HubDesk::Joined> all = desk.start();
+  const auto pong = [&] {
+    Frame frame;
+    frame.mutable_ping()->set_id(5);
+    desk.hear(all[0].control, frame);
+    return all[0].control.stream->take(Frame::kPong)->pong();
+  };
+  EXPECT_EQ(pong().up_bytes_per_s(), 0);
+  OutgoingCargo cargo;
+  cargo.add({.cargo = Cargo::kProbe}, std::make_shared<const ByteBuffer>(16 * 1024));
+  while (!cargo.is_empty()) {
+    desk.hear(all[0].lane, cargo.next_chunk());
+    desk.advance(Seconds(0.1));
+  }
+  EXPECT_NEAR(pong().up_bytes_per_s(), 10 * 1024, 1);
+}
+
 TEST(HubCore, WhoDoesNotSpeakTheProtocolIsClosed) {
   HubDesk desk;
   for (const bool has_chunk : {false, true}) {
