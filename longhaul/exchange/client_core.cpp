@@ -46,6 +46,7 @@ StreamId ClientCore::open_stream(StreamPtr& stream) {
 
 void ClientCore::connect(TimePoint now) {
   connection_ = std::make_unique<Connection>(limits_of(setup_.elements), setup_.rate);
+  connection_->lanes.set_reading(is_reading_);
   connection_->last_heard = now;
   connection_->next_ping = now;
   connection_->control_id = open_stream(connection_->control);
@@ -265,6 +266,11 @@ void ClientCore::on_enrolled(const v1::Enrolled& enrolled) {
     if (step >= enrolled.from_step()) send_update(step, payload);
   }
   news_.on_enrolled(enrolled.from_step(), *plan);
+}
+
+void ClientCore::set_reading(bool is_reading) {
+  is_reading_ = is_reading;
+  if (connection_) connection_->lanes.set_reading(is_reading);
 }
 
 bool ClientCore::has_mean(std::uint64_t step) const {

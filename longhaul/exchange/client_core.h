@@ -36,7 +36,9 @@ struct ClientSetup {
   bool is_fresh = true;           // false: resumed, and next_round is where it stands
   std::uint64_t run = 0;          // that it was resumed from
   std::uint64_t next_round = 0;   // not merged yet
-  Seconds silence{5.0};           // a hub that is not heard of for so long is gone
+  // Of means that wait for the training thread, beside a few; then the hub is held back.
+  std::size_t most_mean_bytes = std::size_t{256} << 20;
+  Seconds silence{5.0};  // a hub that is not heard of for so long is gone
 };
 
 // What the training thread is told. Called from inside the core's functions.
@@ -64,6 +66,9 @@ class ClientCore {
   void on_event(StreamEvent event, TimePoint now);
   // At least a few times a second. The first one connects.
   void on_tick(TimePoint now);
+
+  // While not, means stay on their way: the hub is held back.
+  void set_reading(bool is_reading);
 
   // Kept until its round has closed, and sent again where needed; not at all if it has closed.
   void submit(std::uint64_t step, const SharedBytes& payload);
@@ -145,6 +150,7 @@ class ClientCore {
   Seconds back_off_{};
   std::mt19937_64 jitter_;
   std::size_t reconnections_ = 0;
+  bool is_reading_ = true;
   bool has_failed_ = false;
 };
 

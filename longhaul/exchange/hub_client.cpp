@@ -1,5 +1,6 @@
 #include "longhaul/exchange/hub_client.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,14 @@ namespace {
 
 constexpr std::size_t kMostCommands = 1 << 16;
 constexpr Seconds kTick{0.05};
+
+constexpr std::size_t kFewestMeans = 4;
+
+// Means are dense until they are collected.
+std::size_t most_means_of(const ClientSetup& setup) {
+  const std::size_t bytes = sizeof(float) * std::max<std::size_t>(setup.elements, 1);
+  return std::max(kFewestMeans, setup.most_mean_bytes / bytes);
+}
 
 Error too_late(const std::string& what) { return Error{ErrorCode::kDeadline, what}; }
 
@@ -26,6 +35,7 @@ class HubClient::Inbox final : public StreamInbox {
 
 HubClient::HubClient(ClientSetup setup, Connector& connector, const Clock& clock)
     : clock_(clock),
+      most_means_(most_means_of(setup)),
       inbox_(std::make_shared<Inbox>()),
       core_(std::move(setup), connector, inbox_, *this),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
@@ -37,6 +47,7 @@ HubClient::~HubClient() {
 
 void HubClient::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
+    core_.set_reading(has_room());
     core_.on_tick(clock_.now());
     {
       const MutexLock lock(mutex_);
@@ -66,10 +77,22 @@ bool HubClient::is_current(std::size_t life) const {
   return life == life_;
 }
 
+bool HubClient::has_room() const {
+  const MutexLock lock(mutex_);
+  return is_awaited_ || means_.size() < most_means_;
+}
+
+template <typename IsReady>
+bool HubClient::wait_for(Deadline deadline, IsReady is_ready) {
+  is_awaited_ = !is_ready();
+  const bool is_here = changed_.wait_until(mutex_, deadline, is_ready);
+  is_awaited_ = false;
+  return is_here;
+}
+
 Result<HubClient::Place> HubClient::place(Deadline deadline) {
   const MutexLock lock(mutex_);
-  if (!changed_.wait_until(mutex_, deadline,
-                           [this]() REQUIRES(mutex_) { return place_ || failure_; }))
+  if (!wait_for(deadline, [this]() REQUIRES(mutex_) { return place_ || failure_; }))
     return too_late("the hub did not answer");
   if (failure_) return *failure_;
   return *place_;
@@ -77,9 +100,8 @@ Result<HubClient::Place> HubClient::place(Deadline deadline) {
 
 Result<Plan> HubClient::first_plan(Deadline deadline) {
   const MutexLock lock(mutex_);
-  if (!changed_.wait_until(mutex_, deadline, [this]() REQUIRES(mutex_) {
-        return first_plan_ || snapshot_ || failure_;
-      }))
+  if (!wait_for(deadline,
+                [this]() REQUIRES(mutex_) { return first_plan_ || snapshot_ || failure_; }))
     return too_late("the hub did not start");
   if (failure_) return *failure_;
   return first_plan_.value_or(Plan{});
@@ -91,7 +113,7 @@ Result<Stance> HubClient::stance(std::uint64_t step, Deadline deadline) {
     return failure_ || snapshot_ || contributed_.contains(step) || means_.contains(step) ||
            enrolled_from_ || (last_step_ && step > *last_step_);
   };
-  if (!changed_.wait_until(mutex_, deadline, is_known))
+  if (!wait_for(deadline, is_known))
     return too_late("step " + std::to_string(step) + ": the hub is away");
   if (failure_) return *failure_;
   if (snapshot_) return Stance::kRestart;
@@ -124,7 +146,7 @@ void HubClient::submit(Update update) {
 
 Result<Mean> HubClient::collect(RoundId round, Deadline deadline) {
   const MutexLock lock(mutex_);
-  if (!changed_.wait_until(mutex_, deadline, [&]() REQUIRES(mutex_) {
+  if (!wait_for(deadline, [&]() REQUIRES(mutex_) {
         return failure_ || snapshot_ || means_.contains(round.step);
       }))
     return too_late("the mean of round " + std::to_string(round.step) + " has not come");

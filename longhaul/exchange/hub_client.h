@@ -78,6 +78,10 @@ class HubClient final : public Exchange, private ClientNews {
   void run(const std::stop_token& stop);
   void handle(Command command);
   [[nodiscard]] bool is_current(std::size_t life) const;
+  [[nodiscard]] bool has_room() const;
+  // The training thread waits: whatever it waits for must come.
+  template <typename IsReady>
+  bool wait_for(Deadline deadline, IsReady is_ready) REQUIRES(mutex_);
 
   void on_welcome(std::size_t slot, std::size_t replicas,
                   const std::set<std::uint64_t>& contributed) override;
@@ -88,6 +92,7 @@ class HubClient final : public Exchange, private ClientNews {
   void on_failed(const Error& why) override;
 
   const Clock& clock_;
+  const std::size_t most_means_;  // that wait to be collected; then the hub is held back
   std::shared_ptr<Inbox> inbox_;
   mutable Mutex mutex_;
   CondVar changed_;
@@ -97,6 +102,7 @@ class HubClient final : public Exchange, private ClientNews {
   std::set<std::uint64_t> contributed_ GUARDED_BY(mutex_);
   std::optional<std::uint64_t> last_step_ GUARDED_BY(mutex_);
   std::map<std::uint64_t, Came> means_ GUARDED_BY(mutex_);
+  bool is_awaited_ GUARDED_BY(mutex_) = false;  // something is, by the training thread
   // Own updates whose means have not been collected. Only with both is it known what is returned: a
   // mean may come while the gradient of its step is still being computed.
   std::map<std::uint64_t, SharedBytes> own_ GUARDED_BY(mutex_);

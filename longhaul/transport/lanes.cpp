@@ -11,8 +11,20 @@ Lanes::Lanes(const CargoLimits& limits, const std::optional<Bandwidth>& rate) : 
 void Lanes::add(StreamId id, StreamPtr stream) {
   Lane& lane = lanes_[id];
   lane.stream = std::move(stream);
-  lane.stream->read();
+  read_from(lane);
   write_on(lane);
+}
+
+void Lanes::read_from(Lane& lane) {
+  lane.is_to_read = !is_reading_;
+  if (is_reading_) lane.stream->read();
+}
+
+void Lanes::set_reading(bool is_reading) {
+  if (std::exchange(is_reading_, is_reading) || !is_reading) return;
+  for (auto& [id, lane] : lanes_) {
+    if (lane.is_to_read) read_from(lane);
+  }
 }
 
 void Lanes::write_on(Lane& lane) {
@@ -45,7 +57,7 @@ Result<std::optional<Arrival>> Lanes::on_chunk(StreamId id, v1::Chunk& chunk, Ti
   const auto lane = lanes_.find(id);
   if (lane == lanes_.end()) return std::optional<Arrival>();
   Result<std::optional<Arrival>> arrival = incoming_.take(chunk, now);
-  if (arrival.ok()) lane->second.stream->read();
+  if (arrival.ok()) read_from(lane->second);
   return arrival;
 }
 

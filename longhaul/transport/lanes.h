@@ -34,6 +34,9 @@ class Lanes {
   // good.
   Result<std::optional<Arrival>> on_chunk(StreamId id, v1::Chunk& chunk, TimePoint now);
 
+  // While it does not, what comes stays with the peer, and the peer with what it has.
+  void set_reading(bool is_reading);
+
   // Closes every lane and forgets what was on its way.
   void close();
 
@@ -41,10 +44,13 @@ class Lanes {
   struct Lane {
     StreamPtr stream;
     bool is_writing = false;
+    bool is_to_read = false;  // when reading goes on
   };
+  void read_from(Lane& lane);
   void write_on(Lane& lane);
 
   std::optional<RateCap> cap_;
+  bool is_reading_ = true;
   std::map<StreamId, Lane> lanes_;
   OutgoingCargo outgoing_;
   IncomingCargo incoming_;

@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <memory>
+#include <optional>
+#include <thread>
+
 #include "longhaul/codec/codec.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/exchange/protocol.h"
-#include "tests/transport/hand_stream.h"
 
 namespace longhaul {
 namespace {
@@ -27,9 +31,28 @@ class EarConnector final : public Connector {
  public:
   StreamPtr open(StreamEventsPtr events) override {
     EXPECT_TRUE(opened.push(std::move(events)));
-    return std::make_shared<testing::HandStream>();
+    return std::make_shared<AskedStream>(asked, count_++);
   }
   Mailbox<StreamEventsPtr> opened{10};
+  // The number of a stream for each frame that it was asked for.
+  std::shared_ptr<Mailbox<std::size_t>> asked = std::make_shared<Mailbox<std::size_t>>(1000);
+
+ private:
+  // Takes everything, and nothing comes of itself.
+  class AskedStream final : public Stream {
+   public:
+    AskedStream(std::shared_ptr<Mailbox<std::size_t>> asked, std::size_t number)
+        : asked_(std::move(asked)), number_(number) {}
+    void read() override { EXPECT_TRUE(asked_->push(number_)); }
+    void write(Frame /*frame*/) override {}
+    void close() override {}
+    [[nodiscard]] std::string peer_name() const override { return {}; }
+
+   private:
+    std::shared_ptr<Mailbox<std::size_t>> asked_;  // streams end when they want
+    std::size_t number_;
+  };
+  std::size_t count_ = 0;
 };
 
 class HubClientTest : public ::testing::Test {
@@ -84,10 +107,23 @@ class HubClientTest : public ::testing::Test {
     client_.submit({.round = {.step = step}, .elements = kElements, .payload = payload_of(value)});
   }
 
+  // Waits until a stream was asked for so many frames in all.
+  bool is_asked(std::size_t stream, int count) {
+    while (asks_[stream] < count) {
+      const std::optional<std::size_t> next = connector_.asked->pop_until(limit());
+      if (!next) return false;
+      ++asks_[*next];
+    }
+    return true;
+  }
+
   SystemClock clock_;
   EarConnector connector_;
+  std::array<int, 10> asks_{};
   HubClient client_{
-      {.name = "me", .elements = kElements, .silence = Seconds(60)}, connector_, clock_};
+      {.name = "me", .elements = kElements, .most_mean_bytes = 1, .silence = Seconds(60)},
+      connector_,
+      clock_};
   StreamEventsPtr control_;
   StreamEventsPtr lane_;
 };
@@ -107,6 +143,23 @@ TEST_F(HubClientTest, ReturnsAnUpdateWhoseMeanCameFirst) {
   settle(1);
   submit(0, 1);
   EXPECT_EQ(client_.collect({.step = 0}, limit())->returned, payload_of(1));
+}
+
+TEST_F(HubClientTest, MeansThatNobodyCollectsHoldTheHubBack) {
+  for (std::uint64_t step = 0; step < 5; ++step) close(step, {});
+  for (int i = 0; i < 2; ++i) enroll(0);  // the last one is heard behind all chunks
+  ASSERT_TRUE(is_asked(0, 9));
+  EXPECT_EQ(asks_[1], 5) << "one for each of four means, and one that was on its way";
+  EXPECT_TRUE(client_.collect({.step = 0}, limit()).ok());
+  EXPECT_TRUE(client_.collect({.step = 1}, limit()).ok());
+  EXPECT_TRUE(is_asked(1, 6)) << "there is room again";
+}
+
+TEST_F(HubClientTest, WhoWaitsForAMeanGetsItHoweverManyThereAre) {
+  for (std::uint64_t step = 1; step < 9; ++step) close(step, {});
+  const std::jthread waiting([&] { EXPECT_TRUE(client_.collect({.step = 0}, limit()).ok()); });
+  EXPECT_TRUE(is_asked(1, 6)) << "for the one that is waited for";
+  close(0, {});
 }
 
 TEST_F(HubClientTest, ReturnsAnUpdateIfThatOfAnEarlierLifeIsIn) {

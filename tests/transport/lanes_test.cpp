@@ -100,6 +100,27 @@ TEST_F(LanesTest, WhatWasNotUsedIsSavedForATenthOfASecondOnly) {
   EXPECT_EQ(written(), 100'000U);
 }
 
+TEST_F(LanesTest, WhileItDoesNotReadNothingMoreIsAskedFor) {
+  start(1, std::nullopt);
+  OutgoingCargo cargo;
+  cargo.add({}, zeros(4096));
+  EXPECT_EQ(streams_[0]->reads, 1);
+  const auto hear = [&] {
+    Frame frame = cargo.next_chunk();
+    EXPECT_TRUE(lanes_->on_chunk(1, *frame.mutable_chunk(), TimePoint{}).ok());
+  };
+  hear();
+  EXPECT_EQ(streams_[0]->reads, 2);
+  lanes_->set_reading(false);
+  hear();
+  EXPECT_EQ(streams_[0]->reads, 2);
+  lanes_->set_reading(true);
+  EXPECT_EQ(streams_[0]->reads, 3);
+  lanes_->set_reading(false);
+  lanes_->set_reading(true);
+  EXPECT_EQ(streams_[0]->reads, 3) << "one is on its way";
+}
+
 TEST_F(LanesTest, ASlowRateSendsSmallChunks) {
   start(1, Bandwidth{.bytes_per_second = 30'000});
   lanes_->send({}, zeros(1'000'000));
