@@ -91,8 +91,9 @@ std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const std::optiona
 
 class GrpcConnector final : public Connector {
  public:
-  GrpcConnector(std::string address, const std::optional<TlsKeys>& tls)
+  GrpcConnector(std::string address, const std::optional<TlsKeys>& tls, const Keepalive& keepalive)
       : address_(std::move(address)),
+        keepalive_(keepalive),
         is_tls_(tls.has_value()),
         credentials_(channel_credentials(tls)) {}
 
@@ -100,6 +101,9 @@ class GrpcConnector final : public Connector {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
     arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(keepalive_.every));
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(keepalive_.patience));
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // any number
     arguments.SetMaxReceiveMessageSize(kMostFrameBytes);
     auto* reactor = new ClientReactor(  // deletes itself
         grpc::CreateCustomChannel(address_, credentials_, arguments), std::move(events), address_,
@@ -109,6 +113,7 @@ class GrpcConnector final : public Connector {
 
  private:
   std::string address_;
+  Keepalive keepalive_;
   bool is_tls_;
   std::shared_ptr<grpc::ChannelCredentials> credentials_;
 };
@@ -116,9 +121,10 @@ class GrpcConnector final : public Connector {
 }  // namespace
 
 std::unique_ptr<Connector> make_grpc_connector(std::string address,
-                                               const std::optional<TlsKeys>& tls) {
+                                               const std::optional<TlsKeys>& tls,
+                                               const Keepalive& keepalive) {
   keep_grpc_up();
-  return std::make_unique<GrpcConnector>(std::move(address), tls);
+  return std::make_unique<GrpcConnector>(std::move(address), tls, keepalive);
 }
 
 }  // namespace longhaul

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "longhaul/base/units.h"
 #include "longhaul/transport/stream.h"
 
 namespace longhaul {
@@ -78,6 +79,8 @@ class GrpcStream final : public Stream {
 // Keeps the library's own threads until the process ends: gRPC 1.51 frees them twice if the last
 // stream ends while the next one begins. Every call after the first does nothing.
 void keep_grpc_up();
+
+inline int milliseconds(Seconds time) { return static_cast<int>(1000 * time.count()); }
 
 // Bytes that a stream may hold unread, and the largest frame that is accepted.
 constexpr int kWindowBytes = 8 * 1024 * 1024;

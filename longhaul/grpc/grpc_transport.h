@@ -7,6 +7,7 @@
 #include <string>
 
 #include "longhaul/base/result.h"
+#include "longhaul/base/units.h"
 #include "longhaul/transport/stream.h"
 
 namespace longhaul {
@@ -18,12 +19,21 @@ struct TlsKeys {
   std::string key;
 };
 
+// A connection on which nothing comes is pinged now and then: routers forget those that are idle,
+// and one that broke without a sound ends. Patient: behind bulk data on a slow link a ping takes
+// long.
+struct Keepalive {
+  Seconds every{20.0};
+  Seconds patience{40.0};
+};
+
 // Serves until it is destroyed; then every stream ends.
 class GrpcServer {
  public:
   struct Setup {
     std::string address = "127.0.0.1:0";  // port 0: the system chooses
     std::optional<TlsKeys> tls;           // without: anyone who reaches the port
+    Keepalive keepalive = {};
   };
   // `acceptor` outlives the server.
   static Result<std::unique_ptr<GrpcServer>> start(const Setup& setup, Acceptor& acceptor);
@@ -41,6 +51,7 @@ FailedHandshakes failed_handshakes();
 
 // Dials `address`, one connection for each stream.
 std::unique_ptr<Connector> make_grpc_connector(std::string address,
-                                               const std::optional<TlsKeys>& tls);
+                                               const std::optional<TlsKeys>& tls,
+                                               const Keepalive& keepalive = {});
 
 }  // namespace longhaul

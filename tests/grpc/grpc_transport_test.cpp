@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "longhaul/link/relay.h"
 #include "tests/transport/stream_conformance.h"
 
 namespace longhaul {
@@ -51,6 +52,30 @@ TEST(GrpcConnector, NobodyThereIsAnErrorThatNamesTheAddress) {
   const std::optional<StreamClosed> closed = inbox->next<StreamClosed>();
   ASSERT_TRUE(closed);
   EXPECT_NE(closed->why.message.find(address), std::string::npos) << closed->why.message;
+}
+
+TEST(GrpcKeepalive, AConnectionThatBreaksWithoutASoundEndsAtBothEnds) {
+  constexpr Keepalive kShort{.every = Seconds(0.2), .patience = Seconds(0.3)};
+  auto inbox = std::make_shared<TestInbox>();
+  TestAcceptor acceptor;
+  const auto server = GrpcServer::start({.keepalive = kShort}, acceptor).value();
+  const RateTrace rate = RateTrace::constant(Bandwidth{.bytes_per_second = 1e7});
+  const auto relay = Relay::start({.target_port = static_cast<std::uint16_t>(server->port()),
+                                   .link = {.up = rate, .down = rate}})
+                         .value();
+  const StreamPtr stream =
+      make_grpc_connector("127.0.0.1:" + std::to_string(relay->port()), std::nullopt, kShort)
+          ->open(std::make_shared<StreamPost>(1, inbox));
+  stream->write(Frame());
+  EXPECT_TRUE(inbox->next<FrameWritten>());
+  const StreamPtr at_hub = acceptor.inbox->next<StreamOpened>()->stream;
+  stream->read();
+  at_hub->read();
+  EXPECT_TRUE(acceptor.inbox->next<FrameArrived>());
+  at_hub->read();
+  relay->cut();
+  EXPECT_TRUE(inbox->next<StreamClosed>());
+  EXPECT_TRUE(acceptor.inbox->next<StreamClosed>());
 }
 
 TEST(GrpcServer, EndsStreamsThatAreOpenWhenItGoes) {
