@@ -1,7 +1,7 @@
 // How fast a hub and its replicas move rounds, over gRPC on loopback and in real time.
 //
 //   build/release/bin/hub_bench [--replicas 4] [--bytes 32MB] [--rounds 12] [--tls] [--dir DIR]
-//                               [--link 200mbit --latency 100ms] [--delay 4]
+//                               [--link 200mbit --latency 100ms] [--delay 4] [--rate 50mbit]
 //
 // All of them are threads of this process; replicas have the real client and engine, and gradients
 // that cost nothing. With --link every replica gets a relay. Prints one JSON object: the time of
@@ -36,7 +36,8 @@ struct Arguments {
   std::size_t rounds = 12;
   std::string recipe = "d-sgd";
   int delay_steps = 0;
-  std::size_t lanes = 1;
+  std::size_t lanes = 0;  // 0: as many as the path needs
+  std::string rate;
   std::string link;
   std::string latency = "0ms";
   std::string directory;
@@ -103,6 +104,11 @@ EngineSetup engine_setup(const Arguments& arguments) {
   return setup;
 }
 
+std::optional<Bandwidth> rate_of(const Arguments& arguments) {
+  if (arguments.rate.empty()) return std::nullopt;
+  return value_or_exit(parse_bandwidth(arguments.rate));
+}
+
 class BenchReplica {
  public:
   BenchReplica(const Arguments& arguments, std::size_t elements, std::size_t slot, int port,
@@ -124,7 +130,9 @@ class BenchReplica {
             .elements = learner_.parameters().size(),
             .layers_digest = 1,
             .initial = std::make_shared<const ByteBuffer>(bytes.begin(), bytes.end()),
-            .lanes = arguments.lanes,
+            .lanes = std::max<std::size_t>(arguments.lanes, 1),
+            .most_lanes = arguments.lanes == 0 ? kMostAutomaticLanes : arguments.lanes,
+            .rate = rate_of(arguments),
             .compute = Seconds(0.001)};
   }
 
@@ -192,7 +200,7 @@ nlohmann::ordered_json report(const Arguments& arguments, std::size_t bytes, con
   nlohmann::ordered_json out{
       {"replicas", arguments.replicas},
       {"update_bytes", bytes},
-      {"lanes", arguments.lanes},
+      {"lanes", arguments.lanes == 0 ? "auto" : std::to_string(arguments.lanes)},
       {"tls", arguments.tls},
       {"journal", !arguments.directory.empty()},
       {"rounds", rounds.size()},
@@ -229,7 +237,8 @@ int run(const Arguments& arguments) {
                       .replicas = arguments.replicas,
                       .directory = arguments.directory},
          .steps = arguments.rounds,
-         .start_with = arguments.replicas},
+         .start_with = arguments.replicas,
+         .rate = rate_of(arguments)},
         clock, Log(),
         {.threads = std::max(1U, std::thread::hardware_concurrency()), .watcher = std::ref(seen)}));
     const auto server = value_or_exit(
@@ -280,7 +289,9 @@ int main(int argc, char** argv) {
   program.add_option("--rounds", arguments.rounds)->check(CLI::Range(4, 100000));
   program.add_option("--recipe", arguments.recipe);
   program.add_option("--delay", arguments.delay_steps, "steps");
-  program.add_option("--lanes", arguments.lanes)->check(CLI::Range(1, 64));
+  program.add_option("--lanes", arguments.lanes, "default: as many as the path needs")
+      ->check(CLI::Range(1, 64));
+  program.add_option("--rate", arguments.rate, "that each end sends at most");
   program.add_option("--link", arguments.link, "rate of each direction: through a relay");
   program.add_option("--latency", arguments.latency, "one way, with --link");
   program.add_option("--dir", arguments.directory, "of the journal; must not hold one");
