@@ -19,6 +19,7 @@
 
 #include "longhaul/access/authority.h"
 #include "longhaul/access/invite.h"
+#include "longhaul/base/memory.h"
 #include "longhaul/grpc/grpc_transport.h"
 #include "longhaul/hub/hub.h"
 #include "longhaul/link/relay.h"
@@ -225,6 +226,7 @@ nlohmann::ordered_json report(const Arguments& arguments, std::size_t bytes, con
 }
 
 int run(const Arguments& arguments) {
+  keep_freed_memory();
   const std::size_t elements = value_or_exit(parse_bytes(arguments.bytes)).value / sizeof(float);
   const SystemClock clock;
   const std::unique_ptr<Keys> keys = arguments.tls ? std::make_unique<Keys>() : nullptr;

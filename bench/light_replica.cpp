@@ -20,6 +20,7 @@
 #include "apps/longhaul/train_options.h"
 #include "bench/light_book.h"
 #include "bench/light_learner.h"
+#include "longhaul/base/memory.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/exchange/ask.h"
 #include "longhaul/sync/replica.h"
@@ -231,6 +232,7 @@ int run(const Arguments& arguments) {
   const Result<std::vector<apps::HubAccess>> accesses = accesses_of(arguments);
   if (!accesses.ok()) return complain(accesses.error());
   apps::notice_interrupts();
+  keep_freed_memory();
   const Result<Task> task = task_for(arguments, accesses->front());
   if (!task.ok()) return complain(task.error());
   BookFile book(arguments.book);

@@ -17,6 +17,7 @@
 #include "longhaul/access/authority.h"
 #include "longhaul/access/members.h"
 #include "longhaul/access/names.h"
+#include "longhaul/base/memory.h"
 #include "longhaul/base/units.h"
 #include "longhaul/grpc/grpc_transport.h"
 #include "longhaul/hub/hub.h"
@@ -143,6 +144,7 @@ int run_hub(const HubArguments& arguments) {
   const auto directory = own_directory(arguments.directory);
   if (!directory.ok()) return complain(directory.error(), kExitFailed);
   notice_interrupts();
+  keep_freed_memory();
   const SystemClock clock;
   const Log log = Log().named("hub");
   const auto lines = arguments.json ? std::make_shared<Lines>(kMostLines) : nullptr;

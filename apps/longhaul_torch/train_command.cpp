@@ -12,6 +12,7 @@
 #include "apps/longhaul_torch/job_workload.h"
 #include "longhaul/base/file.h"
 #include "longhaul/base/log.h"
+#include "longhaul/base/memory.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/exchange/ask.h"
 #include "longhaul/sync/replica.h"
@@ -210,6 +211,7 @@ int run_train(const TrainArguments& arguments) {
   const Result<HubAccess> access = hub_access(arguments);
   if (!access.ok()) return complain(access.error());
   notice_interrupts();
+  keep_freed_memory();
   const std::unique_ptr<Connector> connector = make_grpc_connector(access->address, access->tls);
   const Result<v1::Task> task =
       ask_for_task(*connector, access->name, access->token, deadline_after(kAskTimeout));
