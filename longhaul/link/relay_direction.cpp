@@ -15,8 +15,11 @@ namespace {
 using asio::ip::tcp;
 
 // A fast link has a slice due every few microseconds. Waking up this often at most costs no rate,
-// as the shaper counts from slice to slice, and adds no more than this to a latency.
-constexpr Seconds kShortestWait{200e-6};
+// as the shaper counts from slice to slice, and adds no more than this to a latency: a hundredth of
+// a long one, as every time costs a processor that replicas need.
+Seconds shortest_wait_for(Seconds latency) {
+  return std::clamp(latency / 100, Seconds(200e-6), Seconds(1e-3));
+}
 
 constexpr std::size_t kReadBytes = 65'536;
 
@@ -26,6 +29,7 @@ RelayDirection::RelayDirection(asio::io_context& context, Shaper shaper, OnClosi
     : context_(context),
       shaper_(std::move(shaper)),
       on_closing_(std::move(on_closing)),
+      shortest_wait_(shortest_wait_for(shaper_.latency())),
       start_(std::chrono::steady_clock::now()),
       timer_(context) {}
 
@@ -147,7 +151,7 @@ void RelayDirection::close_on_loop(ConnectionId id, Lane& lane, LaneClosing clos
 void RelayDirection::arm_timer_on_loop(Seconds now) {
   const std::optional<Seconds> event = shaper_.next_event();
   if (!event) return;
-  timer_.expires_at(time_after(start_, std::max(*event, now + kShortestWait)));
+  timer_.expires_at(time_after(start_, std::max(*event, now + shortest_wait_)));
   timer_.async_wait([this](const std::error_code& cancelled) {
     if (!cancelled) pump_on_loop();
   });

@@ -68,6 +68,7 @@ class RelayDirection {
   asio::io_context& context_;
   Shaper shaper_;
   OnClosing on_closing_;
+  const Seconds shortest_wait_;
   const TimePoint start_;
   asio::steady_timer timer_;
   bool is_cut_ = false;

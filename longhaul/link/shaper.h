@@ -48,6 +48,7 @@ class Shaper {
   // How many bytes should be pushed at most: a fair share of queue_limit() less what waits already.
   [[nodiscard]] std::size_t room(Seconds now, ConnectionId connection);
   [[nodiscard]] std::size_t queue_limit() const { return queue_limit_; }
+  [[nodiscard]] Seconds latency() const { return latency_; }
   [[nodiscard]] std::size_t waiting_bytes() const;
 
   // A blocked connection gets no turn: its receiver does not read.
