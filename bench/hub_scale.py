@@ -28,6 +28,9 @@ kind = "fashion-mnist"
 lr = 0.001
 steps = {steps}
 step_time = "1ms"
+[target]
+metric = "loss"
+value = 0.001
 [link]
 up = "1gbit"
 down = "1gbit"
@@ -91,6 +94,8 @@ def main() -> int:
              "--json"], stdout=subprocess.PIPE, text=True)
         watched = Watched(hub, arguments.rounds)
         watched.port.wait(30)
+        if not watched.address:
+            return 1
         try:
             replicas = subprocess.run(
                 [arguments.bin / "longhaul_light_replica", "--hub", watched.address, "--name", "light", "--replicas",
