@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::size_t kMostStateBytes = std::size_t{1} << 40;
 constexpr const char* kRunName = "run.safetensors";
+constexpr std::size_t kMostModels = 16;
+constexpr std::size_t kFewestBytes = std::size_t{16} << 20;
 constexpr std::uint32_t kRecordMagic = 0x4C485231;  // "LHR1"
 constexpr std::size_t kRecordHeaderBytes = 16;      // magic, length, digest
 constexpr std::size_t kLogsPerSnapshot = 4;         // in bytes: else large models write little else
@@ -118,6 +120,12 @@ void remove_old(const std::filesystem::path& directory, std::uint64_t needed) {
 }
 
 }  // namespace
+
+JournalLimits limits_for_model(JournalLimits limits, std::size_t elements) {
+  const std::size_t models = kMostModels * sizeof(float) * elements;
+  limits.bytes = std::min(limits.bytes, std::max(models, kFewestBytes));
+  return limits;
+}
 
 std::optional<std::uint64_t> JournalRound::digest_of_slot(std::size_t slot) const {
   const auto found = std::ranges::find(contributors, slot);

@@ -50,6 +50,10 @@ struct JournalLimits {
   std::size_t log_bytes = std::size_t{64} << 20;  // and some times the snapshot
 };
 
+// For whoever has missed more means than a few models are long, the model is the shorter way: more
+// is not kept at hand for a model of so many elements.
+JournalLimits limits_for_model(JournalLimits limits, std::size_t elements);
+
 class Journal {
  public:
   // In memory only.

@@ -49,7 +49,7 @@ Training::Training(const TrainingSetup& setup, std::vector<float> initial, const
       first_(first),
       model_(std::make_unique<Follower>(with_plan(setup.engine, first.plan), std::move(initial))),
       book_(setup.policy, first_round),
-      journal_(setup.journal) {}
+      journal_(limits_for_model(setup.journal, model_->shared().size())) {}
 
 Result<std::unique_ptr<Training>> Training::start(const TrainingSetup& setup,
                                                   std::vector<float> initial,
@@ -90,6 +90,8 @@ Result<Reopened> reopened(const TrainingSetup& setup) {
   Status loaded = all.model->load((*left)->state);
   if (!loaded.ok()) return std::move(loaded).error().within(setup.directory.string());
   all.next_round = all.model->next_round();
+  const JournalLimits limits = limits_for_model(setup.journal, elements);
+  all.journal = Journal(limits);
   for (JournalRound& round : (*left)->rounds) {
     if (!PayloadView::parse(*round.mean, elements).ok()) break;
     if (round.step == all.next_round) {
@@ -99,7 +101,7 @@ Result<Reopened> reopened(const TrainingSetup& setup) {
     all.journal.add(std::move(round), all.model->next_round());
   }
   // What is left of older logs does not reach the snapshot: of no use to anyone.
-  if (!all.journal.ends_before(all.next_round)) all.journal = Journal(setup.journal);
+  if (!all.journal.ends_before(all.next_round)) all.journal = Journal(limits);
   return all;
 }
 

@@ -55,5 +55,34 @@ TEST(Training, LetsPayloadsGoAfterAFewRounds) {
   EXPECT_EQ(training->sent(0), nullptr);
 }
 
+TEST(JournalLimits, AFewModelsAreEnoughAtHand) {
+  const JournalLimits limits;
+  EXPECT_EQ(limits_for_model(limits, 250'000).bytes, std::size_t{16} << 20) << "at least";
+  EXPECT_EQ(limits_for_model(limits, 1'000'000).bytes, 64'000'000U);
+  EXPECT_EQ(limits_for_model(limits, 25'000'000).bytes, limits.bytes);
+  EXPECT_EQ(limits_for_model({.bytes = 1000}, 25'000'000).bytes, 1000U);
+}
+
+TEST(Training, HoldsAFewModelsOfMeansAtHand) {
+  constexpr std::size_t kLargeElements = 1'100'000;
+  Workers workers{1};
+  const auto training =
+      Training::start(
+          {.engine = {.recipe = find_recipe("d-sgd").value(), .lr = {.peak = 0.1, .steps = 10}}},
+          std::vector<float>(kLargeElements), {}, workers)
+          .value();
+  training->book().join(0, 1.0F, 0);
+  std::vector<float> residual(kLargeElements);
+  const auto codec = make_codec(parse_codec("dense/fp32").value(),
+                                {{.name = "all", .count = kLargeElements}}, workers);
+  const ByteBuffer payload =
+      codec->take({.residual = residual, .increment = residual, .keep_ratio = 1});
+  for (std::uint64_t step = 0; step < 20; ++step) {
+    (void)training->book().submit(0, step, payload, TimePoint{});
+    ASSERT_TRUE(training->close_next({}).ok());
+  }
+  EXPECT_EQ(training->journal().rounds(), 15U) << "16 models, less the headers of payloads";
+}
+
 }  // namespace
 }  // namespace longhaul
