@@ -76,7 +76,7 @@ class LightReplica {
   Status run() {
     const std::unique_ptr<Connector> connector = make_grpc_connector(access_.address, access_.tls);
     HubClient client(client_setup(), *connector, clock_);
-    const Result<HubClient::Place> place =
+    const Result<Place> place =
         patiently([&](Deadline deadline) { return client.place(deadline); });
     if (!place.ok()) return place.error();
     const Result<EngineSetup> engine = lab::engine_setup(task_.job, layers());

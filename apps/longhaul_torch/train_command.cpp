@@ -51,7 +51,7 @@ class Trainer {
 
   Status run() {
     client_ = std::make_unique<HubClient>(client_setup(), *connector_, clock_);
-    const Result<HubClient::Place> place =
+    const Result<Place> place =
         patiently([&](Deadline deadline) { return client_->place(deadline); });
     if (!place.ok()) return place.error();
     slot_ = place->slot;

@@ -33,6 +33,8 @@ ClientCore::ClientCore(ClientSetup setup, Connector& connector, std::shared_ptr<
       connector_(connector),
       inbox_(std::move(inbox)),
       news_(news),
+      kept_(std::move(setup_.own)),
+      first_step_(setup_.first_step),
       next_mean_(setup_.next_round),
       jitter_(digest_of(std::as_bytes(std::span(setup_.name)))) {}
 
@@ -80,13 +82,14 @@ void ClientCore::disconnect() {
   connection_.reset();
 }
 
-void ClientCore::lose(const Error& /*why*/, TimePoint now) {
+void ClientCore::lose(const Error& why, TimePoint now) {
   if (!connection_) return;
   disconnect();
   ++reconnections_;
   back_off_ = std::clamp(back_off_ * 2, kFirstBackOff, kMostBackOff);
   const double share = 0.5 + 0.5 * static_cast<double>(jitter_() % 1000) / 1000;
   next_try_ = time_after(now, back_off_ * share);
+  news_.on_lost(why);
 }
 
 void ClientCore::give_up(const Error& why) {
@@ -216,7 +219,7 @@ void ClientCore::on_welcome(const v1::Welcome& welcome) {
   setup_.run = welcome.run();
   slot_ = welcome.slot();
   setup_.slot = welcome.slot();  // to be the same one for a hub that was killed and knows nobody
-  news_.on_welcome(slot_, welcome.replicas(),
+  news_.on_welcome({.slot = slot_, .replicas = welcome.replicas(), .run = welcome.run()},
                    {welcome.contributed().begin(), welcome.contributed().end()});
   for (std::size_t i = 0; i < setup_.lanes; ++i) open_lane();
   if (welcome.probe())

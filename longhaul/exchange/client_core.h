@@ -33,25 +33,35 @@ struct ClientSetup {
   std::size_t most_lanes = kMostAutomaticLanes;
   std::optional<Bandwidth> rate;  // of bulk data to the hub, at most
   Seconds compute{};              // of one step, as far as it is known
-  bool is_fresh = true;           // false: resumed, and next_round is where it stands
-  std::uint64_t run = 0;          // that it was resumed from
-  std::uint64_t next_round = 0;   // not merged yet
   // Of means that wait for the training thread, beside a few; then the hub is held back.
   std::size_t most_mean_bytes = std::size_t{256} << 20;
   Seconds silence{5.0};  // a hub that is not heard of for so long is gone
+  // Where it stands: not fresh is one that resumes from a checkpoint.
+  bool is_fresh = true;
+  std::uint64_t run = 0;                       // that its state is of
+  std::uint64_t next_round = 0;                // not merged yet
+  std::uint64_t first_step = 0;                // it was given its state before this step
+  std::map<std::uint64_t, SharedBytes> own{};  // its updates of rounds that it has not merged
+};
+
+// What the hub gave a replica.
+struct Place {
+  std::size_t slot = 0;
+  std::size_t replicas = 0;
+  std::uint64_t run = 0;
 };
 
 // What the training thread is told. Called from inside the core's functions.
 class ClientNews {
  public:
   virtual ~ClientNews() = default;
-  virtual void on_welcome(std::size_t slot, std::size_t replicas,
-                          const std::set<std::uint64_t>& contributed) = 0;
+  virtual void on_welcome(const Place& place, const std::set<std::uint64_t>& contributed) = 0;
   virtual void on_enrolled(std::uint64_t from_step, const Plan& plan) = 0;
   // `own`: digest of the update of this replica that is in it, if one is. Nothing is returned yet.
   virtual void on_mean(Mean mean, std::optional<std::uint64_t> own) = 0;
   virtual void on_restart(State state) = 0;  // what it has is replaced
   virtual void on_finish(std::uint64_t last_step) = 0;
+  virtual void on_lost(const Error& why) = 0;    // the connection, or a try at one
   virtual void on_failed(const Error& why) = 0;  // for good
 };
 
@@ -76,9 +86,8 @@ class ClientCore {
   void leave();
 
   [[nodiscard]] std::size_t reconnections() const { return reconnections_; }
-  // What a checkpoint needs: updates whose round has not closed as far as this replica knows.
+  // Updates whose round has not closed as far as this replica knows.
   [[nodiscard]] const std::map<std::uint64_t, SharedBytes>& kept() const { return kept_; }
-  void keep(std::uint64_t step, SharedBytes payload) { kept_[step] = std::move(payload); }
 
  private:
   // One connection: from dialling until it breaks.

@@ -37,6 +37,7 @@ HubClient::HubClient(ClientSetup setup, Connector& connector, const Clock& clock
     : clock_(clock),
       most_means_(most_means_of(setup)),
       inbox_(std::make_shared<Inbox>()),
+      own_(setup.own),
       core_(std::move(setup), connector, inbox_, *this),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
@@ -90,7 +91,7 @@ bool HubClient::wait_for(Deadline deadline, IsReady is_ready) {
   return is_here;
 }
 
-Result<HubClient::Place> HubClient::place(Deadline deadline) {
+Result<Place> HubClient::place(Deadline deadline) {
   const MutexLock lock(mutex_);
   if (!wait_for(deadline, [this]() REQUIRES(mutex_) { return place_ || failure_; }))
     return too_late("the hub did not answer");
@@ -119,7 +120,9 @@ Result<Stance> HubClient::stance(std::uint64_t step, Deadline deadline) {
   if (snapshot_) return Stance::kRestart;
   if (last_step_ && step > *last_step_) return Stance::kFinish;
   if (contributed_.contains(step)) return Stance::kTakePart;
-  if (means_.contains(step)) return Stance::kSitOut;
+  // A round may close with what this replica sent before it resumed.
+  if (const auto came = means_.find(step); came != means_.end())
+    return came->second.own ? Stance::kTakePart : Stance::kSitOut;
   return step >= *enrolled_from_ ? Stance::kTakePart : Stance::kSitOut;
 }
 
@@ -156,6 +159,7 @@ Result<Mean> HubClient::collect(RoundId round, Deadline deadline) {
   Mean mean = std::move(found->second.mean);
   if (const auto own = own_.find(round.step); own != own_.end()) {
     if (found->second.own != digest_of(*own->second)) mean.returned = *own->second;
+    if (found->second.own && !mean.returned.empty()) ++differing_;
     own_.erase(own);
   }
   means_.erase(found);
@@ -174,17 +178,37 @@ void HubClient::report(const v1::Report& report) {
 
 void HubClient::leave() { (void)inbox_->commands.try_push(Command(Leave{})); }
 
+std::uint64_t HubClient::run() const {
+  const MutexLock lock(mutex_);
+  return place_ ? place_->run : 0;
+}
+
+std::map<std::uint64_t, SharedBytes> HubClient::unmerged() const {
+  const MutexLock lock(mutex_);
+  return own_;
+}
+
+std::size_t HubClient::differing() const {
+  const MutexLock lock(mutex_);
+  return differing_;
+}
+
 std::size_t HubClient::reconnections() const {
   const MutexLock lock(mutex_);
   return reconnections_;
 }
 
-void HubClient::on_welcome(std::size_t slot, std::size_t replicas,
-                           const std::set<std::uint64_t>& contributed) {
+std::vector<LinkNews> HubClient::take_link_news() {
+  const MutexLock lock(mutex_);
+  return std::exchange(link_news_, {});
+}
+
+void HubClient::on_welcome(const Place& place, const std::set<std::uint64_t>& contributed) {
   {
     const MutexLock lock(mutex_);
-    place_ = {.slot = slot, .replicas = replicas};
+    place_ = place;
     contributed_.insert(contributed.begin(), contributed.end());
+    if (std::exchange(is_lost_, false)) link_news_.push_back({});
   }
   changed_.notify_all();
 }
@@ -225,6 +249,12 @@ void HubClient::on_finish(std::uint64_t last_step) {
     last_step_ = last_step;
   }
   changed_.notify_all();
+}
+
+// Told once, however often it is tried.
+void HubClient::on_lost(const Error& why) {
+  const MutexLock lock(mutex_);
+  if (!std::exchange(is_lost_, true)) link_news_.push_back({.lost = why});
 }
 
 void HubClient::on_failed(const Error& why) {

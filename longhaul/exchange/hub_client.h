@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 #include <variant>
+#include <vector>
 
 #include "longhaul/base/mailbox.h"
 #include "longhaul/base/mutex.h"
@@ -23,6 +24,11 @@ enum class Stance : std::uint8_t {
   kFinish,    // there is no such step: the run is over
 };
 
+// The connection was lost, or is there again after a loss.
+struct LinkNews {
+  std::optional<Error> lost;  // and why; nothing: there again
+};
+
 class HubClient final : public Exchange, private ClientNews {
  public:
   // `connector` and `clock` outlive the client. It begins to connect at once.
@@ -31,10 +37,6 @@ class HubClient final : public Exchange, private ClientNews {
   HubClient(const HubClient&) = delete;
   HubClient& operator=(const HubClient&) = delete;
 
-  struct Place {
-    std::size_t slot = 0;
-    std::size_t replicas = 0;
-  };
   // Waits until the hub has let the replica in.
   Result<Place> place(Deadline deadline);
   // Waits until it is a member, or its state is to be replaced: the plan to begin with.
@@ -54,7 +56,16 @@ class HubClient final : public Exchange, private ClientNews {
   // Leaves in order: open rounds close without this replica.
   void leave();
 
+  // The one that the hub has let it into; 0: none yet.
+  [[nodiscard]] std::uint64_t run() const;
+  // Own updates whose means have not been collected: what a checkpoint needs.
+  [[nodiscard]] std::map<std::uint64_t, SharedBytes> unmerged() const;
+  // Updates of a replica that does steps again, which are others than those that are in: they went
+  // back to the residual, so a part of what is in counts twice.
+  [[nodiscard]] std::size_t differing() const;
   [[nodiscard]] std::size_t reconnections() const;
+  // Since the last call.
+  [[nodiscard]] std::vector<LinkNews> take_link_news();
 
  private:
   struct Submit {
@@ -83,12 +94,12 @@ class HubClient final : public Exchange, private ClientNews {
   template <typename IsReady>
   bool wait_for(Deadline deadline, IsReady is_ready) REQUIRES(mutex_);
 
-  void on_welcome(std::size_t slot, std::size_t replicas,
-                  const std::set<std::uint64_t>& contributed) override;
+  void on_welcome(const Place& place, const std::set<std::uint64_t>& contributed) override;
   void on_enrolled(std::uint64_t from_step, const Plan& plan) override;
   void on_mean(Mean mean, std::optional<std::uint64_t> own) override;
   void on_restart(State state) override;
   void on_finish(std::uint64_t last_step) override;
+  void on_lost(const Error& why) override;
   void on_failed(const Error& why) override;
 
   const Clock& clock_;
@@ -113,6 +124,9 @@ class HubClient final : public Exchange, private ClientNews {
   std::size_t trained_life_ GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ GUARDED_BY(mutex_);
   std::size_t reconnections_ GUARDED_BY(mutex_) = 0;
+  std::size_t differing_ GUARDED_BY(mutex_) = 0;
+  bool is_lost_ GUARDED_BY(mutex_) = false;  // and told of
+  std::vector<LinkNews> link_news_ GUARDED_BY(mutex_);
   ClientCore core_;      // of the thread
   std::jthread thread_;  // last: ends before what it uses
 };

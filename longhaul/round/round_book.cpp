@@ -34,7 +34,7 @@ Taken RoundBook::take(std::size_t slot, std::uint64_t step, Submitted submitted)
 }
 
 std::optional<TimePoint> RoundBook::closes_at() const {
-  if (members_.empty()) return std::nullopt;  // everyone is away: wait for them
+  if (members_.empty() || members_.size() < policy_.least) return std::nullopt;  // wait for them
   const auto round = open_.find(next_);
   std::size_t live = 0;
   std::vector<TimePoint> times;  // of the live members that have submitted

@@ -18,8 +18,9 @@
 namespace longhaul {
 
 struct RoundPolicy {
-  double quorum = 1.0;  // share of the live members, above 0
-  Seconds grace{};      // how long the others are waited for once the quorum is there
+  std::size_t least = 1;  // members: with fewer of them no round closes
+  double quorum = 1.0;    // share of the live members, above 0
+  Seconds grace{};        // how long the others are waited for once the quorum is there
 };
 
 // What became of a submission.

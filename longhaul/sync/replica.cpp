@@ -1,12 +1,26 @@
 #include "longhaul/sync/replica.h"
 
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "longhaul/base/check.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/exchange/protocol.h"
+#include "longhaul/sync/saved.h"
 
 namespace longhaul {
+namespace {
+
+// Names in a checkpoint, beside those of the engine and the learner.
+constexpr const char* kFirstStep = "first_step";
+constexpr const char* kLoss = "loss";
+constexpr const char* kRun = "run";
+constexpr const char* kSent = "sent";
+constexpr const char* kUpdate = "update";
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
 
 Replica::Replica(Setup setup, Learner& learner, HubClient& client, Workers& workers,
                  const Clock& clock)
@@ -30,12 +44,69 @@ Status Replica::start(Deadline deadline) {
   return Done{};
 }
 
+Status Replica::resume(const State& checkpoint) {
+  const auto first_step = checkpoint.value<std::uint64_t>(kFirstStep);
+  if (!first_step.ok()) return first_step.error();
+  engine_ = make_engine(setup_.engine.recipe.plan);
+  Status loaded = engine_->load(checkpoint);
+  if (!loaded.ok()) return loaded;
+  first_step_ = *first_step;
+  const auto loss = checkpoint.value<double>(kLoss);
+  facts_ = {.step = engine_->steps_done(), .loss = loss.ok() ? *loss : kUnknown};
+  return learner_.load(checkpoint);
+}
+
+State Replica::save() const {
+  State state = engine_->save();
+  learner_.save(state);
+  state.values[kRun] = client_.run();
+  state.values[kFirstStep] = first_step_;
+  if (std::isfinite(facts_.loss)) state.values[kLoss] = facts_.loss;
+  std::vector<std::uint64_t> sent;
+  for (const auto& [step, payload] : client_.unmerged()) {
+    sent.push_back(step);
+    state.blobs[name_in_round(kUpdate, {.step = step})] = *payload;
+  }
+  state.values[kSent] = sent;
+  return state;
+}
+
+Status stand_at(const State& checkpoint, ClientSetup& client) {
+  const auto step = checkpoint.value<std::uint64_t>("step");
+  const auto in_flight = checkpoint.value<std::vector<std::uint64_t>>("in_flight");
+  const auto first_step = checkpoint.value<std::uint64_t>(kFirstStep);
+  const auto run = checkpoint.value<std::uint64_t>(kRun);
+  const auto sent = checkpoint.value<std::vector<std::uint64_t>>(kSent);
+  if (!step.ok()) return step.error();
+  if (!in_flight.ok()) return in_flight.error();
+  if (!first_step.ok()) return first_step.error();
+  if (!run.ok()) return run.error();
+  if (!sent.ok()) return sent.error();
+  client.is_fresh = false;
+  client.run = *run;
+  client.initial.reset();
+  client.next_round = in_flight->empty() ? *step : in_flight->front();
+  client.first_step = *first_step;
+  for (const std::uint64_t round : *sent) {
+    const Result<ByteView> payload = checkpoint.blob(name_in_round(kUpdate, {.step = round}));
+    if (!payload.ok()) return payload.error();
+    client.own[round] = std::make_shared<const ByteBuffer>(payload->begin(), payload->end());
+  }
+  return Done{};
+}
+
 Status Replica::replace_state() {
+  Replaced replaced{.from_step = engine_->steps_done(), .updates = client_.unmerged().size()};
+  for (const float held_back : engine_->residual())
+    replaced.residual += static_cast<double>(std::abs(held_back));
   const State state = client_.take_snapshot();
   engine_ = make_engine(setup_.engine.recipe.plan);
   Status loaded = engine_->load_shared(state);
   if (!loaded.ok()) return loaded;
   ++restarts_;
+  first_step_ = engine_->steps_done();
+  replaced.to_step = first_step_;
+  replaced_ = replaced;
   v1::Report report;
   report.set_step(engine_->steps_done());
   client_.report(report);
@@ -63,7 +134,10 @@ Result<StepFacts> Replica::step(Deadline deadline) {
       if (!replaced.ok()) return replaced.error();
       return step(deadline);
     }
-    if (*stance == Stance::kFinish) return StepFacts{.stance = *stance, .loss = facts_.loss};
+    if (*stance == Stance::kFinish)
+      return StepFacts{.stance = *stance,
+                       .loss = facts_.loss,
+                       .replaced = std::exchange(replaced_, std::nullopt)};
     facts_ = {.step = engine_->steps_done(), .stance = *stance, .loss = facts_.loss};
     if (*stance == Stance::kTakePart) {
       compute(facts_);
@@ -83,6 +157,7 @@ Result<StepFacts> Replica::step(Deadline deadline) {
     return step(deadline);
   }
   tell(facts_);
+  facts_.replaced = std::exchange(replaced_, std::nullopt);
   return facts_;
 }
 

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <memory>
+#include <optional>
 
 #include "longhaul/base/clock.h"
 #include "longhaul/base/result.h"
@@ -14,14 +15,23 @@
 
 namespace longhaul {
 
+// What a replica lost when its state was replaced by the hub's.
+struct Replaced {
+  std::uint64_t from_step = 0;  // where it stood
+  std::uint64_t to_step = 0;    // where it goes on
+  std::size_t updates = 0;      // sent and not merged: what became of them it does not learn
+  double residual = 0;          // Σ|residual|, dropped
+};
+
 // What happened in a step, for reports and progress.
 struct StepFacts {
   std::uint64_t step = 0;  // the one that was done
   Stance stance = Stance::kTakePart;
-  double loss = 0;        // of the last gradient
-  Seconds computing{};    // from batch to gradient, paced
-  Seconds waiting{};      // for means
-  bool was_late = false;  // computing took longer than the pace
+  double loss = 0;                     // of the last gradient
+  Seconds computing{};                 // from batch to gradient, paced
+  Seconds waiting{};                   // for means
+  bool was_late = false;               // computing took longer than the pace
+  std::optional<Replaced> replaced{};  // before it
 };
 
 class Replica {
@@ -36,11 +46,17 @@ class Replica {
 
   // Waits until the hub starts: takes over its plan, or its state.
   Status start(Deadline deadline);
+  // In place of start(): goes on from what save() has made. The client was told too, by
+  // stand_at().
+  Status resume(const State& checkpoint);
   // One step; with the stance kFinish, none: the run is over. kDeadline: not in time, and nothing
   // is lost: call it again. Other errors are final.
   Result<StepFacts> step(Deadline deadline);
   // After the last step: merges what is still on its way.
   Status finish(Deadline deadline);
+  // A checkpoint of everything that is this replica's own; after start() or resume(), between calls
+  // of step().
+  [[nodiscard]] State save() const;
   // Ends a wait for the pace; callable from every thread.
   void interrupt() { pacer_.interrupt(); }
 
@@ -60,9 +76,14 @@ class Replica {
   Workers& workers_;
   const Clock& clock_;
   Pacer pacer_;
-  std::unique_ptr<Engine> engine_;  // from the start on
+  std::unique_ptr<Engine> engine_;    // from the start on
+  std::optional<Replaced> replaced_;  // not told yet
   std::size_t restarts_ = 0;
-  StepFacts facts_;  // of the step that is under way
+  std::uint64_t first_step_ = 0;  // the state was given before it
+  StepFacts facts_;               // of the step that is under way
 };
+
+// Tells the client of a replica that resumes where it stands.
+Status stand_at(const State& checkpoint, ClientSetup& client);
 
 }  // namespace longhaul

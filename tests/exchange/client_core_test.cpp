@@ -30,8 +30,8 @@ SharedBytes shared(ByteBuffer bytes) {
 }
 
 struct NewsBook final : ClientNews {
-  void on_welcome(std::size_t /*slot*/, std::size_t /*replicas*/,
-                  const std::set<std::uint64_t>& /*contributed*/) override {}
+  void on_welcome(const Place& /*place*/, const std::set<std::uint64_t>& /*contributed*/) override {
+  }
   void on_enrolled(std::uint64_t from_step, const Plan& /*plan*/) override {
     enrolled.push_back(from_step);
   }
@@ -41,12 +41,14 @@ struct NewsBook final : ClientNews {
   }
   void on_restart(State /*state*/) override { ++restarts; }
   void on_finish(std::uint64_t /*last_step*/) override {}
+  void on_lost(const Error& why) override { lost.push_back(why.message); }
   void on_failed(const Error& why) override { failure = why; }
 
   std::vector<std::uint64_t> enrolled;
   std::vector<std::pair<std::uint64_t, float>> means;
   std::vector<std::optional<std::uint64_t>> owns;
   int restarts = 0;
+  std::vector<std::string> lost;
   std::optional<Error> failure;
 };
 
@@ -65,6 +67,10 @@ class HandConnector final : public Connector {
 
 class ClientCoreTest : public ::testing::Test {
  protected:
+  explicit ClientCoreTest(ClientSetup setup = {.name = "me",
+                                               .elements = kClientElements,
+                                               .initial = shared(ByteBuffer(16))})
+      : core_(std::move(setup), connector_, std::make_shared<DeafInbox>(), news_) {}
   void SetUp() override { connect(); }
 
   void tick(Seconds by = Seconds(0)) {
@@ -143,13 +149,7 @@ class ClientCoreTest : public ::testing::Test {
   HandConnector connector_;
   NewsBook news_;
   TimePoint now_ = time_after(TimePoint{}, Seconds(100));
-  ClientCore core_{{.name = "me",
-                    .elements = kClientElements,
-                    .initial = shared(ByteBuffer(16)),
-                    .next_round = 0},
-                   connector_,
-                   std::make_shared<DeafInbox>(),
-                   news_};
+  ClientCore core_;
   StreamId control_ = 0;
   StreamId lane_ = 0;
   v1::Join join_;
@@ -413,6 +413,53 @@ TEST_F(ClientCoreTest, WhatIsNotAChunkEndsALane) {
   frame.mutable_pong();
   hear(lane_, frame);
   EXPECT_EQ(core_.reconnections(), 1U);
+}
+
+TEST_F(ClientCoreTest, TellsWhyAConnectionIsLost) {
+  breaks();
+  EXPECT_EQ(news_.lost, std::vector<std::string>{"broken"});
+}
+
+// From a checkpoint after step 7 with three rounds in flight, of a state that it was given at 4.
+class ResumedClientTest : public ClientCoreTest {
+ protected:
+  ResumedClientTest()
+      : ClientCoreTest({.name = "me",
+                        .slot = 1,
+                        .elements = kClientElements,
+                        .is_fresh = false,
+                        .next_round = 5,
+                        .first_step = 4,
+                        .own = {{5, shared(payload_with(1))},
+                                {6, shared(payload_with(2))},
+                                {7, shared(payload_with(3))}}}) {}
+};
+
+TEST_F(ResumedClientTest, SaysWhereItStands) {
+  EXPECT_FALSE(join_.is_fresh());
+  EXPECT_EQ(join_.slot(), 1U);
+  EXPECT_EQ(join_.next_round(), 5U);
+  EXPECT_EQ(join_.first_step(), 4U);
+}
+
+TEST_F(ResumedClientTest, SendsAgainWhatHasNotClosed) {
+  closed(5, digest_of(payload_with(1)));
+  mean(5, 9);
+  enroll(6);
+  EXPECT_EQ(sent(), (std::vector<std::uint64_t>{6, 7}));
+  EXPECT_EQ(news_.owns.front(), digest_of(payload_with(1)));
+}
+
+// What it did after the checkpoint, and does again, is in already.
+TEST_F(ResumedClientTest, WhatHasClosedIsNotSent) {
+  for (std::uint64_t step = 5; step < 10; ++step) {
+    closed(step, 1);
+    mean(step, 9);
+  }
+  enroll(10);
+  core_.submit(8, shared(payload_with(4)));
+  EXPECT_TRUE(sent().empty());
+  EXPECT_TRUE(core_.kept().empty());
 }
 
 }  // namespace

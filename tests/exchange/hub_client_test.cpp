@@ -183,5 +183,52 @@ TEST_F(HubClientTest, WhatBelongsToTheEarlierStateEndsWithIt) {
   EXPECT_FALSE(client_.collect({.step = 0}, deadline_after(Seconds(0))).ok());
 }
 
+// A step is done again after a checkpoint: the same update is in already, another one comes back.
+TEST_F(HubClientTest, CountsUpdatesThatDifferFromThoseThatAreIn) {
+  submit(0, 1);
+  close(0, digest_of(payload_of(1)));
+  EXPECT_TRUE(client_.collect({.step = 0}, limit())->returned.empty());
+  EXPECT_EQ(client_.differing(), 0U);
+  submit(1, 2);
+  close(1, digest_of(payload_of(1)));
+  EXPECT_EQ(client_.collect({.step = 1}, limit())->returned, payload_of(2));
+  EXPECT_EQ(client_.differing(), 1U);
+}
+
+TEST_F(HubClientTest, KeepsWhatACheckpointNeeds) {
+  submit(0, 1);
+  submit(1, 2);
+  close(0, digest_of(payload_of(1)));
+  ASSERT_TRUE(client_.collect({.step = 0}, limit()).ok());
+  const auto unmerged = client_.unmerged();
+  ASSERT_EQ(unmerged.size(), 1U);
+  EXPECT_EQ(*unmerged.at(1), payload_of(2));
+}
+
+TEST_F(HubClientTest, TellsOnceThatTheConnectionIsLostAndOnceThatItIsBack) {
+  control_->on_closed({ErrorCode::kClosed, "broken"});
+  control_ = next_stream();
+  control_->on_closed({ErrorCode::kClosed, "still broken"});
+  control_ = next_stream();
+  control_->on_written();
+  Frame frame;
+  frame.mutable_welcome()->set_session(1);
+  control_->on_frame(frame);
+  lane_ = next_stream();
+  const std::vector<LinkNews> news = client_.take_link_news();
+  ASSERT_EQ(news.size(), 2U);
+  EXPECT_EQ(news[0].lost->message, "broken");
+  EXPECT_FALSE(news[1].lost);
+}
+
+// Before it resumed, it had submitted: what it takes from its residual again must be in its mean.
+TEST_F(HubClientTest, DoesAStepAgainThatItsEarlierUpdateIsIn) {
+  close(0, digest_of(payload_of(1)));
+  close(1, {});
+  settle(2);
+  EXPECT_EQ(client_.stance(0, limit()).value(), Stance::kTakePart);
+  EXPECT_EQ(client_.stance(1, limit()).value(), Stance::kSitOut);
+}
+
 }  // namespace
 }  // namespace longhaul

@@ -42,6 +42,16 @@ TEST(HubCore, RefusesAnotherModelAndOtherFirstParameters) {
   }
 }
 
+TEST(HubCore, RefusesToGoOnWithARunThatItDoesNotKnow) {
+  HubDesk desk;
+  Frame frame = join_frame("a");
+  frame.mutable_join()->set_is_fresh(false);
+  frame.mutable_join()->set_next_round(7);
+  const auto refused = desk.refusal(frame);
+  ASSERT_TRUE(refused);
+  EXPECT_TRUE(refused->is_final());
+}
+
 TEST(HubCore, RefusesFieldsOutOfRange) {
   HubSetup setup = desk_setup();
   setup.most_elements = 1000;

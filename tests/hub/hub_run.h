@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "longhaul/base/state.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/hub/hub.h"
 #include "longhaul/sync/replica.h"
@@ -45,6 +46,13 @@ struct HubRunSetup {
   const std::atomic<std::uint64_t>* goal = nullptr;  // steps, if they are not known before
   Ledger* ledger = nullptr;
   bool loses_returned = false;
+  std::uint64_t save_after = 0;  // steps: a checkpoint for whoever comes back; 0: none
+};
+
+// What a replica saved, and what the books said then.
+struct Saved {
+  State state;
+  Ledger::Taken taken;
 };
 
 inline EngineSetup engine_setup_of(const HubRunSetup& setup) {
@@ -107,13 +115,17 @@ class LedgerLearner final : public Learner {
 // One replica: a thread that trains until its steps are done or it is told to stop.
 class TestReplica {
  public:
-  TestReplica(const HubRunSetup& setup, std::size_t slot, Acceptor& hub)
+  // `saved`: it goes on from there.
+  TestReplica(const HubRunSetup& setup, std::size_t slot, Acceptor& hub,
+              std::optional<Saved> saved = {})
       : setup_(setup),
+        slot_(slot),
+        resumed_(std::move(saved)),
         name_("replica-" + std::to_string(slot)),
         workload_(setup.elements),
         learner_(workload_.make_learner(slot), engine_setup_of(setup), setup.ledger, slot),
         network(hub, name_),
-        client_(client_setup(slot), network, clock_),
+        client_(client_setup(), network, clock_),
         exchange_(client_, setup.ledger, slot),
         replica_({.engine = engine_setup_of(setup),
                   .step_time = setup.step_time,
@@ -143,18 +155,35 @@ class TestReplica {
   [[nodiscard]] std::size_t steps() const { return steps_; }
   [[nodiscard]] std::size_t sat_out() const { return sat_out_; }
   [[nodiscard]] double loss() const { return loss_; }
+  // After stop(): as it was after so many steps, or when it was stopped.
+  [[nodiscard]] const Saved& saved() const { return saved_.value(); }
+  [[nodiscard]] const std::optional<Replaced>& replaced() const { return replaced_; }
+  [[nodiscard]] std::size_t differing() const { return client_.differing(); }
 
  private:
-  ClientSetup client_setup(std::size_t slot) const {
+  ClientSetup client_setup() const {
     const std::span bytes = std::as_bytes(workload_.initial_parameters());
-    return {.name = name_,
-            .slot = static_cast<std::uint32_t>(slot),
-            .elements = setup_.elements,
-            .layers_digest = 7,
-            .initial = std::make_shared<const ByteBuffer>(bytes.begin(), bytes.end()),
-            .lanes = 2,
-            .compute = Seconds(0.01),
-            .silence = setup_.silence};
+    ClientSetup client{.name = name_,
+                       .slot = static_cast<std::uint32_t>(slot_),
+                       .elements = setup_.elements,
+                       .layers_digest = 7,
+                       .initial = std::make_shared<const ByteBuffer>(bytes.begin(), bytes.end()),
+                       .lanes = 2,
+                       .compute = Seconds(0.01),
+                       .silence = setup_.silence};
+    if (!resumed_) return client;
+    EXPECT_TRUE(stand_at(resumed_->state, client).ok());
+    return client;
+  }
+  [[nodiscard]] Saved save() const {
+    Saved saved{.state = replica_.save()};
+    if (setup_.ledger != nullptr) saved.taken = setup_.ledger->taken(slot_);
+    return saved;
+  }
+  Status begin(Deadline limit) {
+    if (!resumed_) return retry([&](Deadline d) { return replica_.start(d); }, limit);
+    if (setup_.ledger != nullptr) setup_.ledger->go_back(slot_, resumed_->taken);
+    return replica_.resume(resumed_->state);
   }
   [[nodiscard]] std::uint64_t goal() const {
     return setup_.goal == nullptr ? setup_.steps : setup_.goal->load();
@@ -163,9 +192,7 @@ class TestReplica {
   void run() {
     const Deadline limit = deadline_after(hub_test_limit());
     const auto fail = [this](const Error& error) { failure_ = error; };
-    if (const Status started = retry([&](Deadline d) { return replica_.start(d); }, limit);
-        !started.ok())
-      return fail(started.error());
+    if (const Status started = begin(limit); !started.ok()) return fail(started.error());
     while (!is_stopped_ && replica_.engine().steps_done() < goal()) {
       const Result<StepFacts> facts = replica_.step(deadline_after(Seconds(0.05)));
       if (!facts.ok()) {
@@ -175,8 +202,13 @@ class TestReplica {
       loss_ = facts->loss;
       steps_ = replica_.engine().steps_done();
       if (facts->stance == Stance::kSitOut) ++sat_out_;
+      if (facts->replaced) replaced_ = facts->replaced;
+      if (steps_ == setup_.save_after) saved_ = save();
     }
-    if (is_stopped_) return;
+    if (is_stopped_) {
+      if (!saved_) saved_ = save();
+      return;
+    }
     if (const Status done = retry([&](Deadline d) { return replica_.finish(d); }, limit);
         !done.ok())
       fail(done.error());
@@ -193,6 +225,8 @@ class TestReplica {
   }
 
   HubRunSetup setup_;
+  std::size_t slot_;
+  std::optional<Saved> resumed_;
   std::string name_;
   SystemClock clock_;
   Workers workers_{1};
@@ -207,6 +241,8 @@ class TestReplica {
   LedgerExchange exchange_;
   Replica replica_;
   std::optional<Error> failure_;
+  std::optional<Saved> saved_;
+  std::optional<Replaced> replaced_;
   std::atomic<std::size_t> steps_{0};
   std::atomic<std::size_t> sat_out_{0};
   std::atomic<double> loss_{0};

@@ -53,6 +53,22 @@ class Ledger {
     if (!is_new || slots.size() != outcome.contributors.size()) ++closed_twice_;
   }
 
+  // What a replica had taken from its gradients: one that goes on from a checkpoint takes what came
+  // after it once more.
+  struct Taken {
+    std::vector<double> sum;
+    double magnitude = 0;
+  };
+  [[nodiscard]] Taken taken(std::size_t slot) const {
+    const MutexLock lock(mutex_);
+    return {.sum = updates_.at(slot), .magnitude = magnitudes_.at(slot)};
+  }
+  void go_back(std::size_t slot, const Taken& taken) {
+    const MutexLock lock(mutex_);
+    updates_[slot] = taken.sum;
+    magnitudes_[slot] = taken.magnitude;
+  }
+
   [[nodiscard]] std::size_t closed_twice() const {
     const MutexLock lock(mutex_);
     return closed_twice_;

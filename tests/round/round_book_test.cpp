@@ -162,5 +162,15 @@ TEST(RoundBook, LosesNothingAndCountsNothingTwiceThroughRandomComingAndGoing) {
   }
 }
 
+TEST(RoundBook, WithFewerThanTheLeastMembersNoRoundCloses) {
+  RoundBook book = book_of(3, {.least = 3});
+  for (std::size_t slot = 0; slot < 3; ++slot) (void)book.submit(slot, 0, {}, TimePoint{});
+  book.leave(2);
+  EXPECT_FALSE(book.closes_at());
+  book.join(2, 1, 0);
+  EXPECT_TRUE(book.closes_at());
+  EXPECT_EQ(book.submit(2, 0, {}, TimePoint{}), Taken::kAlreadyIn);
+}
+
 }  // namespace
 }  // namespace longhaul

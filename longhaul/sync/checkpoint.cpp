@@ -1,0 +1,91 @@
+#include "longhaul/sync/checkpoint.h"
+
+#include <limits>
+
+#include "longhaul/base/check.h"
+#include "longhaul/base/file.h"
+
+namespace longhaul {
+namespace {
+
+constexpr std::size_t kMostCheckpointBytes = std::numeric_limits<std::size_t>::max() / 2;
+
+std::string identity_name(const std::string& what) { return "run." + what; }
+
+}  // namespace
+
+void save_identity(const RunIdentity& run, State& state) {
+  for (const auto& [what, value] : run) state.values[identity_name(what)] = value;
+}
+
+Status check_identity(const RunIdentity& run, const State& state) {
+  for (const auto& [what, value] : run) {
+    const Result<std::string> saved = state.value<std::string>(identity_name(what));
+    if (!saved.ok())
+      return Error{ErrorCode::kMismatch, "it does not say of which " + what + " it is"};
+    if (*saved == value) continue;
+    return Error{ErrorCode::kMismatch,
+                 "it is of another run: " + what + " '" + *saved + "', here '" + value + "'"};
+  }
+  return Done{};
+}
+
+Result<State> read_checkpoint(const std::filesystem::path& file) {
+  const Result<ByteBuffer> bytes = read_file(file, kMostCheckpointBytes);
+  if (!bytes.ok()) return bytes.error();
+  Result<State> state = state_from_bytes(*bytes);
+  if (!state.ok()) return std::move(state).error().within(file.string());
+  return state;
+}
+
+CheckpointWriter::CheckpointWriter(std::filesystem::path file)
+    : file_(std::move(file)), thread_([this] { run(); }) {}
+
+void CheckpointWriter::run() {
+  while (const std::optional<State> state = states_.pop()) {
+    const auto step = state->value<std::uint64_t>("step");
+    LONGHAUL_CHECK(step.ok());
+    const Status written = write_file_atomically(file_, to_bytes(*state));
+    {
+      const MutexLock lock(mutex_);
+      is_busy_ = false;
+      outcome_ = written.ok() ? Result<std::uint64_t>(*step) : written.error();
+    }
+    idle_.notify_all();
+  }
+}
+
+bool CheckpointWriter::is_idle() {
+  const MutexLock lock(mutex_);
+  return !is_busy_;
+}
+
+void CheckpointWriter::wait_until_idle() {
+  const MutexLock lock(mutex_);
+  idle_.wait(mutex_, [this]() REQUIRES(mutex_) { return !is_busy_; });
+}
+
+void CheckpointWriter::start(State state) {
+  {
+    const MutexLock lock(mutex_);
+    LONGHAUL_CHECK(!is_busy_);
+    is_busy_ = true;
+  }
+  LONGHAUL_CHECK(states_.try_push(std::move(state)));
+}
+
+Status CheckpointWriter::write(State state) {
+  wait_until_idle();
+  start(std::move(state));
+  wait_until_idle();
+  const MutexLock lock(mutex_);
+  if (!outcome_->ok()) return outcome_->error();
+  return Done{};
+}
+
+std::optional<Result<std::uint64_t>> CheckpointWriter::take_outcome() {
+  const MutexLock lock(mutex_);
+  return std::exchange(outcome_, std::nullopt);
+}
+
+}  // namespace longhaul

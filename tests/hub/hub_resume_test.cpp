@@ -1,0 +1,211 @@
+// Replicas that are stopped or killed and come back with a checkpoint: what they do again is what
+// they did.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/hub/hub_run.h"
+#include "tests/hub/switchboard.h"
+#include "tests/hub/test_directory.h"
+
+namespace longhaul {
+namespace {
+
+using testing::HubRunSetup;
+using testing::Ledger;
+using testing::Saved;
+using testing::soon;
+using testing::TestReplica;
+
+constexpr std::uint64_t kSteps = 400;
+
+class ResumeRun {
+ public:
+  explicit ResumeRun(HubRunSetup setup) : setup_(std::move(setup)) {
+    start_hub();
+    for (std::size_t slot = 0; slot < setup_.replicas; ++slot)
+      replicas_.push_back(std::make_unique<TestReplica>(setup_, slot, board_));
+  }
+  ~ResumeRun() {
+    replicas_.clear();
+    board_.connect(nullptr);
+  }
+  ResumeRun(const ResumeRun&) = delete;
+  ResumeRun& operator=(const ResumeRun&) = delete;
+
+  [[nodiscard]] bool reaches(std::uint64_t round) {
+    return soon([&] { return hub_->status().next_round >= round; });
+  }
+  // Replicas are done with so many steps.
+  [[nodiscard]] bool everyone_has_done(std::uint64_t steps) {
+    return soon([&] {
+      return std::ranges::all_of(replicas_, [&](const auto& r) { return r->steps() >= steps; });
+    });
+  }
+  // What it did after its checkpoint is forgotten.
+  [[nodiscard]] Saved kill(std::size_t slot) {
+    replicas_[slot]->stop();
+    Saved saved = replicas_[slot]->saved();
+    // As it comes from a file.
+    saved.state = state_from_bytes(to_bytes(saved.state)).value();
+    replicas_[slot].reset();
+    return saved;
+  }
+  void come_back(std::size_t slot, Saved saved) {
+    replicas_[slot] = std::make_unique<TestReplica>(setup_, slot, board_, std::move(saved));
+  }
+  void kill_and_resume_all(const std::function<void()>& between) {
+    std::vector<Saved> saved;
+    for (std::size_t slot = 0; slot < setup_.replicas; ++slot) saved.push_back(kill(slot));
+    between();
+    for (std::size_t slot = 0; slot < setup_.replicas; ++slot)
+      come_back(slot, std::move(saved[slot]));
+  }
+  void restart_hub() {
+    board_.connect(nullptr);
+    hub_.reset();
+    start_hub();
+  }
+  // The digest with which all end.
+  [[nodiscard]] std::uint64_t end() {
+    for (const auto& replica : replicas_) {
+      replica->wait();
+      EXPECT_FALSE(replica->failure()) << replica->failure()->message;
+      EXPECT_EQ(replica->engine().steps_done(), kSteps);
+      EXPECT_EQ(replica->digest(), replicas_[0]->digest());
+    }
+    EXPECT_EQ(hub_->status().mismatches, 0U);
+    return replicas_[0]->digest();
+  }
+  [[nodiscard]] const TestReplica& replica(std::size_t slot) const { return *replicas_[slot]; }
+  [[nodiscard]] HubStatus status() const { return hub_->status(); }
+
+ private:
+  void start_hub() {
+    Hub::Options options;
+    if (setup_.ledger != nullptr)
+      options.watcher = [ledger = setup_.ledger](const RoundNews& news) {
+        ledger->closed(news.outcome);
+      };
+    hub_ = Hub::start(testing::hub_setup_of(setup_), clock_, Log(LogLevel::kOff), options).value();
+    board_.connect(hub_.get());
+  }
+
+  HubRunSetup setup_;
+  SystemClock clock_;
+  testing::Switchboard board_;
+  std::unique_ptr<Hub> hub_;
+  std::vector<std::unique_ptr<TestReplica>> replicas_;
+};
+
+HubRunSetup full_rounds(const std::string& recipe) {
+  return {.recipe = recipe, .steps = kSteps, .policy = {.least = 3}, .step_time = Seconds(0.0005)};
+}
+
+class HubResume : public ::testing::TestWithParam<std::string> {
+ protected:
+  std::uint64_t whole() const { return ResumeRun(full_rounds(GetParam())).end(); }
+};
+
+TEST_P(HubResume, StoppedAndResumedIsAsIfItHadNeverStopped) {
+  ResumeRun run(full_rounds(GetParam()));
+  ASSERT_TRUE(run.everyone_has_done(60));
+  run.kill_and_resume_all([] {});
+  ASSERT_TRUE(run.everyone_has_done(120));
+  run.kill_and_resume_all([] {});
+  EXPECT_EQ(run.end(), whole());
+}
+
+// Everyone does again what came after the checkpoint, and all of it is in already.
+TEST_P(HubResume, KilledLongAfterTheCheckpointIsAsIfItHadNeverStopped) {
+  HubRunSetup setup = full_rounds(GetParam());
+  setup.save_after = 50;
+  ResumeRun run(setup);
+  ASSERT_TRUE(run.everyone_has_done(90));
+  run.kill_and_resume_all([] {});
+  EXPECT_EQ(run.end(), whole());
+  for (std::size_t slot = 0; slot < 3; ++slot) {
+    EXPECT_EQ(run.replica(slot).differing(), 0U);
+    EXPECT_EQ(run.replica(slot).sat_out(), 0U);
+    EXPECT_FALSE(run.replica(slot).replaced());
+  }
+}
+
+TEST_P(HubResume, TheHubMayBeKilledToo) {
+  HubRunSetup setup = full_rounds(GetParam());
+  setup.save_after = 50;
+  setup.directory = testing::test_directory();
+  ResumeRun run(setup);
+  ASSERT_TRUE(run.everyone_has_done(90));
+  run.kill_and_resume_all([&] { run.restart_hub(); });
+  EXPECT_EQ(run.end(), whole());
+  std::filesystem::remove_all(setup.directory);
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, HubResume,
+                         ::testing::Values("d-sgd", "static", "dd-ef-sgd", "dga", "cocktail"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+// One is killed, the others go on; it comes back with its books in order.
+TEST(HubResumeOne, NothingIsLostAndNothingCountsTwice) {
+  constexpr std::size_t kElements = 64;
+  Ledger ledger(kElements);
+  HubRunSetup setup = full_rounds("dd-ef-sgd");
+  setup.elements = kElements;
+  setup.lr = 0.002;
+  setup.policy = {};
+  setup.ledger = &ledger;
+  setup.save_after = 50;
+  ResumeRun run(setup);
+  ASSERT_TRUE(run.everyone_has_done(90));
+  Saved saved = run.kill(1);
+  ASSERT_TRUE(run.reaches(run.status().next_round + 20));
+  run.come_back(1, std::move(saved));
+  (void)run.end();
+  EXPECT_GT(run.replica(1).sat_out(), 0U);
+  EXPECT_EQ(run.replica(1).differing(), 0U);
+  EXPECT_FALSE(run.replica(1).replaced());
+  for (std::size_t slot = 0; slot < 3; ++slot)
+    EXPECT_LT(ledger.imbalance(slot, run.replica(slot).engine().residual()), 1e-5) << slot;
+  EXPECT_EQ(ledger.lost(), std::vector<testing::SlotRound>());
+  EXPECT_EQ(ledger.counted_twice(), 0U);
+  EXPECT_EQ(ledger.closed_twice(), 0U);
+  EXPECT_EQ(ledger.wrong_means(), 0U);
+}
+
+TEST(HubResumeOne, GoesOnWithAPlannerThatChangesThePlan) {
+  HubRunSetup setup = full_rounds("random-plan");
+  setup.policy = {};
+  setup.save_after = 50;
+  ResumeRun run(setup);
+  ASSERT_TRUE(run.everyone_has_done(90));
+  Saved saved = run.kill(1);
+  run.come_back(1, std::move(saved));
+  (void)run.end();
+  EXPECT_FALSE(run.replica(1).replaced());
+}
+
+// The hub has forgotten the rounds that it would need: it takes the hub's state, and says what was
+// lost.
+TEST(HubResumeOne, TellsOfTheLossIfTheJournalDoesNotReachBack) {
+  HubRunSetup setup = full_rounds("dd-ef-sgd");
+  setup.policy = {};
+  setup.journal = {.rounds = 10};
+  setup.save_after = 50;
+  ResumeRun run(setup);
+  ASSERT_TRUE(run.everyone_has_done(100));
+  Saved saved = run.kill(1);
+  run.come_back(1, std::move(saved));
+  (void)run.end();
+  ASSERT_TRUE(run.replica(1).replaced());
+  EXPECT_EQ(run.replica(1).replaced()->from_step, 50U);
+  EXPECT_GT(run.replica(1).replaced()->to_step, 50U);
+  EXPECT_GT(run.replica(1).replaced()->residual, 0);
+}
+
+}  // namespace
+}  // namespace longhaul
