@@ -35,6 +35,7 @@ struct HubArguments {
   std::string patience = "30s";
   std::string most_params;  // empty: what fits into memory
   std::optional<Bandwidth> rate;
+  std::size_t least = 1;  // members of a round
   bool json = false;
 };
 
@@ -80,9 +81,13 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
   weights.reserve(replicas);
   for (const lab::ReplicaSettings& replica : job->scenario.replicas)
     weights.push_back(static_cast<float>(replica.weight));
+  if (arguments.least < 1 || arguments.least > replicas)
+    return Error{ErrorCode::kInvalidArgument, "--least: expected 1 to " + std::to_string(replicas) +
+                                                  ", got " + std::to_string(arguments.least)};
   return HubSetup{.training = {.engine = *engine,
                                .may_look_ahead = job->scenario.train.optimizer != "adamw",
                                .replicas = replicas,
+                               .policy = {.least = arguments.least},
                                .directory = arguments.directory},
                   .task = task,
                   .steps = job->scenario.train.steps,
@@ -201,6 +206,11 @@ void add_hub(CLI::App& program, Run& run) {
                   "Largest model that it takes, such as 1B (default: what fits into memory)");
   add_rate(*hub, arguments->rate,
            "Send means to each replica at this rate at most, such as 50mbit");
+  hub->add_option(
+         "--least", arguments->least,
+         "Replicas that must be there for rounds to go on; with all of them a run that is\n"
+         "stopped and resumed ends with the very bits of one that was not")
+      ->capture_default_str();
   hub->add_flag("--json", arguments->json, "Events, one JSON object per line");
   hub->footer(
       "Replicas join with `longhaul train`. Ctrl-C lets everyone finish the step they are in; a\n"

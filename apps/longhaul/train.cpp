@@ -10,18 +10,18 @@
 namespace longhaul::apps {
 namespace {
 
-int run_train(const TrainArguments& arguments, const std::vector<std::string>& words) {
+// What is wrong with the arguments, or why longhaul-torch could not take over.
+Error try_train(const TrainArguments& arguments, const std::vector<std::string>& words) {
   const Result<HubAccess> access = hub_access(arguments);
-  Error error{ErrorCode::kIo, ""};
-  int exit_code = kExitFailed;
-  if (access.ok()) {
-    error = become_torch_program(words);
-  } else {
-    error = access.error();
-    if (error.code == ErrorCode::kInvalidArgument) exit_code = kExitWrongUse;
-  }
+  if (!access.ok()) return access.error();
+  const Result<CheckpointOptions> checkpoints = checkpoint_options(arguments, access->name);
+  return checkpoints.ok() ? become_torch_program(words) : checkpoints.error();
+}
+
+int run_train(const TrainArguments& arguments, const std::vector<std::string>& words) {
+  const Error error = try_train(arguments, words);
   std::cerr << "longhaul train: " << error.message << '\n';
-  return exit_code;
+  return error.code == ErrorCode::kInvalidArgument ? kExitWrongUse : kExitFailed;
 }
 
 }  // namespace

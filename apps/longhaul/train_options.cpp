@@ -4,8 +4,15 @@
 #include "longhaul/access/invite.h"
 #include "longhaul/access/names.h"
 #include "longhaul/access/wall_time.h"
+#include "longhaul/base/units.h"
 
 namespace longhaul::apps {
+namespace {
+
+constexpr const char* kDefaultDirectory = "longhaul-checkpoints";
+constexpr const char* kExtension = ".safetensors";
+
+}  // namespace
 
 CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
   CLI::App* train = program.add_subcommand("train", "Join a hub as a replica and train");
@@ -17,6 +24,14 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
                     "Which replica of the scenario to be, from 0 (default: the hub chooses)");
   train->add_option("--data", arguments.data, "Where the data lies, in place of the scenario's");
   train->add_option("--save", arguments.save, "Write the model here at the end (safetensors)");
+  train->add_option("--checkpoint", arguments.checkpoint,
+                    "Write checkpoints: into this directory, or to this file if it ends in "
+                    ".safetensors");
+  train->add_option("--checkpoint-every", arguments.checkpoint_every,
+                    "Steps (100) or time (30s) between checkpoints; the default is 30s");
+  train->add_flag("--resume", arguments.resume,
+                  "Go on from the checkpoint, if there is one (in ./longhaul-checkpoints, unless "
+                  "--checkpoint says otherwise)");
   train->add_option("--stamps", arguments.stamps,
                     "Directory for copies of the shared model, one per evaluation");
   add_rate(*train, arguments.rate, "Send updates at this rate at most, such as 20mbit");
@@ -26,8 +41,9 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
   train->footer(
       "Model, data and recipe come from the hub. Ctrl-C leaves the run in order; a second one "
       "ends\n"
-      "at once.\n\nExamples:\n"
-      "  longhaul train --invite berlin.invite\n"
+      "at once. With --checkpoint or --resume the last thing it does is to write a checkpoint.\n\n"
+      "Examples:\n"
+      "  longhaul train --invite berlin.invite --resume\n"
       "  longhaul train --hub 127.0.0.1:7070 --name a");
   return train;
 }
@@ -53,6 +69,26 @@ Result<HubAccess> hub_access(const TrainArguments& arguments) {
                    .tls = TlsKeys{.authority = invite->ca_pem,
                                   .certificate = invite->identity.certificate_pem,
                                   .key = invite->identity.key_pem}};
+}
+
+Result<CheckpointOptions> checkpoint_options(const TrainArguments& arguments,
+                                             const std::string& name) {
+  CheckpointOptions options;
+  const std::string& every = arguments.checkpoint_every;
+  if (arguments.checkpoint.empty() && every.empty() && !arguments.resume) return options;
+  options.file = arguments.checkpoint.empty() ? kDefaultDirectory : arguments.checkpoint;
+  if (options.file.extension() != kExtension) options.file /= name + kExtension;
+  if (every.empty()) return options;
+  if (const Result<std::uint64_t> steps = parse_count(every); steps.ok() && *steps > 0) {
+    options.steps = *steps;
+    return options;
+  }
+  const Result<Seconds> time = parse_duration(every);
+  if (!time.ok() || time->count() <= 0)
+    return Error{ErrorCode::kInvalidArgument,
+                 "--checkpoint-every: expected steps (100) or a time (30s), got '" + every + "'"};
+  options.time = *time;
+  return options;
 }
 
 }  // namespace longhaul::apps

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <optional>
 #include <string>
 
+#include "longhaul/base/clock.h"
 #include "longhaul/base/result.h"
 #include "longhaul/base/units.h"
 #include "longhaul/grpc/grpc_transport.h"
@@ -20,7 +22,10 @@ struct TrainArguments {
   std::optional<std::uint32_t> slot;
   std::string data;
   std::string save;
-  std::string stamps;             // a directory for copies of the shared model to be evaluated
+  std::string stamps;            // a directory for copies of the shared model to be evaluated
+  std::string checkpoint;        // a directory, or a file
+  std::string checkpoint_every;  // steps, or a duration
+  bool resume = false;
   std::optional<Bandwidth> rate;  // of bulk data to the hub, at most
   bool evaluate = false;
   bool json = false;
@@ -37,5 +42,14 @@ struct HubAccess {
   std::optional<TlsKeys> tls;
 };
 Result<HubAccess> hub_access(const TrainArguments& arguments);
+
+// Where and how often checkpoints are written.
+struct CheckpointOptions {
+  std::filesystem::path file;  // empty: none are
+  std::uint64_t steps = 0;     // between two of them; 0: see time
+  Seconds time{30.0};
+};
+Result<CheckpointOptions> checkpoint_options(const TrainArguments& arguments,
+                                             const std::string& name);
 
 }  // namespace longhaul::apps

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <iostream>
-#include <thread>
 #include <utility>
 
 #include "apps/longhaul/command.h"
@@ -10,176 +9,36 @@
 #include "apps/longhaul/job_options.h"
 #include "apps/longhaul/json_lines.h"
 #include "apps/longhaul_torch/job_workload.h"
+#include "apps/longhaul_torch/train_run.h"
 #include "longhaul/base/file.h"
-#include "longhaul/base/log.h"
 #include "longhaul/base/memory.h"
-#include "longhaul/codec/digest.h"
 #include "longhaul/exchange/ask.h"
-#include "longhaul/sync/replica.h"
+#include "longhaul/sync/pacer.h"
 
 namespace longhaul::apps {
 namespace {
 
-constexpr Seconds kPatience{0.2};  // of one wait, between looks at Ctrl-C
 constexpr Seconds kAskTimeout{30.0};
+constexpr Seconds kAwaitHub{3.0};  // that is not there yet
+constexpr Seconds kAskAgain{0.3};
 
 int complain(const Error& error) {
   std::cerr << "longhaul train: " << error.message << '\n';
   return error.code == ErrorCode::kInvalidArgument ? kExitWrongUse : kExitFailed;
 }
 
-std::uint64_t digest_of_layers(const LayerTable& layers) {
-  std::string text;
-  for (const Layer& layer : layers) text += layer.name + ':' + std::to_string(layer.count) + '\n';
-  return digest_of(std::as_bytes(std::span(text)));
+// A hub that starts at the same time may take a moment.
+Result<v1::Task> ask(Connector& connector, const HubAccess& access) {
+  const SystemClock clock;
+  const Deadline asked_enough = time_after(clock.now(), kAwaitHub);
+  for (Pacer pacer;;) {
+    Result<v1::Task> task = ask_for_task(connector, access.name, access.token,
+                                         deadline_after(kAskTimeout), is_interrupted);
+    const bool is_away = !task.ok() && task.error().code == ErrorCode::kClosed;
+    if (!is_away || is_interrupted() || clock.now() > asked_enough) return task;
+    pacer.wait_until(time_after(clock.now(), kAskAgain));
+  }
 }
-
-ByteBuffer bytes_of(std::span<const float> values) {
-  const std::span bytes = std::as_bytes(values);
-  return {bytes.begin(), bytes.end()};
-}
-
-class Trainer {
- public:
-  Trainer(const TrainArguments& arguments, HubAccess access, lab::Job job,
-          std::unique_ptr<Workload> workload)
-      : arguments_(arguments),
-        access_(std::move(access)),
-        job_(std::move(job)),
-        workload_(std::move(workload)),
-        connector_(make_grpc_connector(access_.address, access_.tls)) {}
-
-  Status run() {
-    client_ = std::make_unique<HubClient>(client_setup(), *connector_, clock_);
-    const Result<Place> place =
-        patiently([&](Deadline deadline) { return client_->place(deadline); });
-    if (!place.ok()) return place.error();
-    slot_ = place->slot;
-    if (slot_ >= job_.scenario.replicas.size())
-      return Error{ErrorCode::kMismatch, "the hub gave a slot that the scenario does not have"};
-    const Result<EngineSetup> engine = lab::engine_setup(job_, workload_->layers());
-    if (!engine.ok()) return engine.error();
-    learner_ = workload_->make_learner(slot_);
-    replica_ = std::make_unique<Replica>(
-        Replica::Setup{.engine = *engine, .step_time = job_.scenario.replicas[slot_].step_time},
-        *learner_, *client_, workers_, clock_);
-    const Status started = patiently([&](Deadline deadline) { return replica_->start(deadline); });
-    if (!started.ok()) return started;
-    start_ = clock_.now();
-    event("started", {{"slot", slot_}});
-    Status trained = train();
-    if (!trained.ok()) return trained;
-    return finish();
-  }
-
- private:
-  [[nodiscard]] ClientSetup client_setup() const {
-    const std::span initial = workload_->initial_parameters();
-    return {.name = access_.name,
-            .token = access_.token,
-            .slot = arguments_.slot,
-            .elements = initial.size(),
-            .layers_digest = digest_of_layers(workload_->layers()),
-            .initial = std::make_shared<const ByteBuffer>(bytes_of(initial)),
-            .rate = arguments_.rate,
-            .compute = job_.scenario.train.step_time};
-  }
-
-  // Waits as long as it takes, with a look at Ctrl-C now and then.
-  template <typename Try>
-  auto patiently(Try what) -> decltype(what(Deadline())) {
-    for (;;) {
-      auto result = what(time_after(clock_.now(), kPatience));
-      if (result.ok() || result.error().code != ErrorCode::kDeadline || is_interrupted())
-        return result;
-    }
-  }
-
-  Status train() {
-    while (!is_interrupted()) {
-      const Result<StepFacts> facts =
-          patiently([&](Deadline deadline) { return replica_->step(deadline); });
-      if (!facts.ok()) {
-        if (is_interrupted() && facts.error().code == ErrorCode::kDeadline) return Done{};
-        return facts.error();
-      }
-      if (facts->stance == Stance::kFinish) return Done{};
-      if (facts->was_late) ++late_steps_;
-      tell(*facts);
-    }
-    return Done{};
-  }
-
-  void tell(const StepFacts& facts) {
-    const std::size_t done = replica_->engine().steps_done();
-    const double time_s = Seconds(clock_.now() - start_).count();
-    event("step", {{"step", done},
-                   {"time_s", time_s},
-                   {"loss", facts.loss},
-                   {"computing_s", facts.computing.count()},
-                   {"waiting_s", facts.waiting.count()},
-                   {"took_part", facts.stance == Stance::kTakePart}});
-    if (arguments_.stamps.empty() || done % job_.scenario.eval.every != 0) return;
-    const std::filesystem::path file =
-        std::filesystem::path(arguments_.stamps) / (std::to_string(done) + ".f32");
-    const Status written = write_file_atomically(file, bytes_of(replica_->engine().shared()));
-    if (written.ok()) event("stamp", {{"step", done}, {"time_s", time_s}, {"file", file.string()}});
-  }
-
-  Status finish() {
-    if (is_interrupted()) {
-      client_->leave();
-      return Done{};
-    }
-    const Status drained = patiently([&](Deadline deadline) { return replica_->finish(deadline); });
-    if (!drained.ok()) return drained;
-    const Engine& engine = replica_->engine();
-    event("finished", {{"steps", engine.steps_done()},
-                       {"digest", digest_text(engine.shared())},
-                       {"late_steps", late_steps_},
-                       {"reconnections", client_->reconnections()},
-                       {"non_finite_steps", engine.non_finite_steps()}});
-    if (!arguments_.stamps.empty()) {
-      const std::filesystem::path file = std::filesystem::path(arguments_.stamps) / "final.f32";
-      const Status written = write_file_atomically(file, bytes_of(engine.shared()));
-      if (!written.ok()) return written;
-      event("final", {{"file", file.string()}});
-    }
-    return arguments_.save.empty() ? Status(Done{}) : save(engine);
-  }
-
-  Status save(const Engine& engine) {
-    State state;
-    for (const Layer& layer : workload_->layers()) {
-      const std::span values = engine.shared().subspan(layer.offset, layer.count);
-      state.tensors[layer.name].assign(values.begin(), values.end());
-    }
-    return write_file_atomically(arguments_.save, to_bytes(state));
-  }
-
-  void event(const std::string& name, const nlohmann::ordered_json& fields) const {
-    if (arguments_.json) {
-      print_event(name, fields);
-    } else if (name != "step" && name != "stamp") {
-      log_.info(name + ' ' + fields.dump());
-    }
-  }
-
-  const TrainArguments& arguments_;
-  HubAccess access_;
-  lab::Job job_;
-  std::unique_ptr<Workload> workload_;
-  std::unique_ptr<Connector> connector_;
-  SystemClock clock_;
-  Workers workers_{1};
-  Log log_ = Log().named("train");
-  std::size_t slot_ = 0;
-  std::unique_ptr<Learner> learner_;
-  std::unique_ptr<HubClient> client_;
-  std::unique_ptr<Replica> replica_;
-  TimePoint start_;
-  std::size_t late_steps_ = 0;
-};
 
 // Scores copies of the shared model: "STEP TIME FILE" on each line of standard input. STEP 0 takes
 // all held-out data.
@@ -210,11 +69,13 @@ int evaluate(const lab::Job& job, Workload& workload) {
 int run_train(const TrainArguments& arguments) {
   const Result<HubAccess> access = hub_access(arguments);
   if (!access.ok()) return complain(access.error());
+  const Result<CheckpointOptions> checkpoints = checkpoint_options(arguments, access->name);
+  if (!checkpoints.ok()) return complain(checkpoints.error());
   notice_interrupts();
   keep_freed_memory();
   const std::unique_ptr<Connector> connector = make_grpc_connector(access->address, access->tls);
-  const Result<v1::Task> task =
-      ask_for_task(*connector, access->name, access->token, deadline_after(kAskTimeout));
+  const Result<v1::Task> task = ask(*connector, *access);
+  if (is_interrupted()) return kExitInterrupted;
   if (!task.ok()) return complain(task.error());
   Result<lab::Job> job = job_of(*task);
   if (!job.ok()) return complain(Error(job.error()).within("what the hub sent"));
@@ -222,10 +83,15 @@ int run_train(const TrainArguments& arguments) {
   Result<std::unique_ptr<Workload>> workload = workload_of(job->scenario, job->seed, 1);
   if (!workload.ok()) return complain(workload.error());
   if (arguments.evaluate) return evaluate(*job, **workload);
-  Trainer trainer(arguments, *access, std::move(job).value(), std::move(workload).value());
-  const Status trained = trainer.run();
-  if (!trained.ok() && !is_interrupted()) return complain(trained.error());
-  return is_interrupted() ? kExitInterrupted : kExitDone;
+  const Status trained = run_replica(arguments, {.access = *access,
+                                                 .checkpoints = *checkpoints,
+                                                 .task = *task,
+                                                 .job = std::move(job).value(),
+                                                 .workload = std::move(workload).value()});
+  const bool is_cut_short =
+      is_interrupted() && (trained.ok() || trained.error().code == ErrorCode::kDeadline);
+  if (is_cut_short) return kExitInterrupted;
+  return trained.ok() ? kExitDone : complain(trained.error());
 }
 
 }  // namespace longhaul::apps

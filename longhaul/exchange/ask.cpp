@@ -1,5 +1,6 @@
 #include "longhaul/exchange/ask.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -10,6 +11,7 @@ namespace longhaul {
 namespace {
 
 constexpr std::size_t kMostEvents = 16;
+constexpr Seconds kLook{0.1};
 
 class AskInbox final : public StreamInbox {
  public:
@@ -18,12 +20,16 @@ class AskInbox final : public StreamInbox {
 };
 
 // The first frame that comes back, unless it is a refusal.
-Result<Frame> answer_to(Connector& connector, Frame question, Deadline deadline) {
+Result<Frame> answer_to(Connector& connector, Frame question, Deadline deadline,
+                        const std::function<bool()>& gives_up) {
   const auto inbox = std::make_shared<AskInbox>();
   const StreamPtr stream = connector.open(std::make_shared<StreamPost>(1, inbox));
   stream->write(std::move(question));
   stream->read();
-  while (std::optional<StreamEvent> event = inbox->events.pop_until(deadline)) {
+  while (deadline_after(Seconds(0)) < deadline && !(gives_up && gives_up())) {
+    std::optional<StreamEvent> event =
+        inbox->events.pop_until(std::min(deadline, deadline_after(kLook)));
+    if (!event) continue;
     if (auto* closed = std::get_if<StreamClosed>(&event->what)) return closed->why;
     auto* arrived = std::get_if<FrameArrived>(&event->what);
     if (arrived == nullptr) continue;
@@ -39,24 +45,26 @@ Error no_sense() { return {ErrorCode::kCorruptPayload, "the hub gave no answer t
 }  // namespace
 
 Result<v1::Task> ask_for_task(Connector& connector, const std::string& name,
-                              const std::string& token, Deadline deadline) {
+                              const std::string& token, Deadline deadline,
+                              const std::function<bool()>& gives_up) {
   Frame question;
   question.mutable_ask()->set_protocol(kProtocolVersion);
   question.mutable_ask()->set_name(name);
   question.mutable_ask()->set_token(token);
-  Result<Frame> answer = answer_to(connector, std::move(question), deadline);
+  Result<Frame> answer = answer_to(connector, std::move(question), deadline, gives_up);
   if (!answer.ok()) return answer.error();
   if (!answer->has_task()) return no_sense();
   return std::move(*answer->mutable_task());
 }
 
 Result<v1::StatusReport> ask_for_status(Connector& connector, const std::string& name,
-                                        const std::string& token, Deadline deadline) {
+                                        const std::string& token, Deadline deadline,
+                                        const std::function<bool()>& gives_up) {
   Frame question;
   question.mutable_ask_status()->set_protocol(kProtocolVersion);
   question.mutable_ask_status()->set_name(name);
   question.mutable_ask_status()->set_token(token);
-  Result<Frame> answer = answer_to(connector, std::move(question), deadline);
+  Result<Frame> answer = answer_to(connector, std::move(question), deadline, gives_up);
   if (!answer.ok()) return answer.error();
   if (!answer->has_status_report()) return no_sense();
   return std::move(*answer->mutable_status_report());

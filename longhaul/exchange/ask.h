@@ -1,6 +1,7 @@
 // Questions to a hub from someone who has not joined it: one question, one answer.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "longhaul/base/clock.h"
@@ -9,13 +10,16 @@
 
 namespace longhaul {
 
-// Both ask once. kClosed: the hub is not there; kMismatch: it refuses.
+// Both ask once. kClosed: the hub is not there; kMismatch: it refuses. `gives_up` is looked at now
+// and then.
 
 // What is there to do?
 Result<v1::Task> ask_for_task(Connector& connector, const std::string& name,
-                              const std::string& token, Deadline deadline);
+                              const std::string& token, Deadline deadline,
+                              const std::function<bool()>& gives_up = {});
 // How is the run?
 Result<v1::StatusReport> ask_for_status(Connector& connector, const std::string& name,
-                                        const std::string& token, Deadline deadline);
+                                        const std::string& token, Deadline deadline,
+                                        const std::function<bool()>& gives_up = {});
 
 }  // namespace longhaul

@@ -46,6 +46,7 @@ class HubCommand(CommandTest):
         reader = threading.Thread(target=hub.stdout.read)  # its events are not asked for here
         reader.start()
         self.addCleanup(reader.join)
+        self.addCleanup(hub.kill)  # before, as the reader ends with the hub
         return hub, event["port"]
 
     def ended(self, hub):

@@ -1,0 +1,90 @@
+#include "apps/longhaul_torch/train_news.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "apps/longhaul/json_lines.h"
+
+namespace longhaul::apps {
+namespace {
+
+constexpr Seconds kBetweenLines{5.0};
+
+std::string three_digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+}  // namespace
+
+TrainNews::TrainNews(bool is_json, std::uint64_t steps, const Clock& clock)
+    : is_json_(is_json), steps_(steps), clock_(clock), start_(clock.now()), since_(start_) {}
+
+void TrainNews::started(std::size_t slot, std::uint64_t step, bool is_resumed) {
+  start_ = since_ = clock_.now();
+  if (is_json_) return event("started", {{"slot", slot}, {"step", step}, {"resumed", is_resumed}});
+  log_.info((is_resumed ? "goes on as replica " : "starts as replica ") + std::to_string(slot) +
+            " at step " + std::to_string(step));
+}
+
+void TrainNews::step(const StepFacts& facts, std::uint64_t done) {
+  if (is_json_)
+    return event("step", {{"step", done},
+                          {"time_s", time_s()},
+                          {"loss", facts.loss},  // null, if it is not finite
+                          {"computing_s", facts.computing.count()},
+                          {"waiting_s", facts.waiting.count()},
+                          {"took_part", facts.stance == Stance::kTakePart}});
+  computing_ += facts.computing;
+  waiting_ += facts.waiting;
+  if (clock_.now() - since_ < kBetweenLines) return;
+  const double share = waiting_ / (waiting_ + computing_);
+  log_.info("step " + std::to_string(done) + " of " + std::to_string(steps_) + ", loss " +
+            three_digits(facts.loss) + ", waiting " + std::to_string(std::lround(100 * share)) +
+            " %");
+  since_ = clock_.now();
+  computing_ = waiting_ = Seconds(0);
+}
+
+void TrainNews::link(const LinkNews& news) const {
+  if (is_json_) {
+    if (news.lost) return event("connection", {{"state", "lost"}, {"why", news.lost->message}});
+    return event("connection", {{"state", "back"}});
+  }
+  if (news.lost) return log_.warning("connection lost, trying again: " + news.lost->message);
+  log_.info("connected again");
+}
+
+void TrainNews::replaced(const Replaced& replaced) const {
+  if (is_json_) {
+    event("replaced", {{"from_step", replaced.from_step},
+                       {"to_step", replaced.to_step},
+                       {"updates", replaced.updates},
+                       {"residual", replaced.residual}});
+  }
+  std::string line = "goes on from the hub's state at step " + std::to_string(replaced.to_step);
+  if (replaced.from_step == 0 && replaced.updates == 0) {
+    if (!is_json_) log_.info(line);
+    return;
+  }
+  line += ", was at step " + std::to_string(replaced.from_step) + "; lost: ";
+  line += std::to_string(replaced.updates) + " updates that were not merged, and a residual of ";
+  log_.warning(line + three_digits(replaced.residual));
+}
+
+void TrainNews::checkpoint(const Result<std::uint64_t>& outcome,
+                           const std::filesystem::path& file) const {
+  if (!outcome.ok()) return log_.warning("no checkpoint: " + outcome.error().message);
+  if (is_json_) event("checkpoint", {{"step", *outcome}, {"file", file.string()}});
+}
+
+void TrainNews::event(const std::string& name, const nlohmann::ordered_json& fields) const {
+  if (is_json_) {
+    print_event(name, fields);
+  } else if (name != "stamp") {
+    log_.info(name + ' ' + fields.dump());
+  }
+}
+
+}  // namespace longhaul::apps

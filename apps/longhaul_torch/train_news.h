@@ -1,0 +1,42 @@
+// What `train` tells while it runs: events for programs, or lines for people.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "longhaul/base/clock.h"
+#include "longhaul/base/log.h"
+#include "longhaul/sync/replica.h"
+
+namespace longhaul::apps {
+
+class TrainNews {
+ public:
+  // `is_json`: events on standard output; else lines on standard error. `clock` outlives it.
+  TrainNews(bool is_json, std::uint64_t steps, const Clock& clock);
+
+  void started(std::size_t slot, std::uint64_t step, bool is_resumed);
+  void step(const StepFacts& facts, std::uint64_t done);
+  void link(const LinkNews& news) const;
+  void replaced(const Replaced& replaced) const;
+  void checkpoint(const Result<std::uint64_t>& outcome, const std::filesystem::path& file) const;
+  void event(const std::string& name, const nlohmann::ordered_json& fields) const;
+  void warn(const std::string& what) const { log_.warning(what); }
+
+  [[nodiscard]] double time_s() const { return Seconds(clock_.now() - start_).count(); }
+
+ private:
+  bool is_json_;
+  std::uint64_t steps_;
+  const Clock& clock_;
+  Log log_ = Log().named("train");
+  TimePoint start_;
+  // Since the last line.
+  TimePoint since_;
+  Seconds computing_{};
+  Seconds waiting_{};
+};
+
+}  // namespace longhaul::apps

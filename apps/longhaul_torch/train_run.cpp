@@ -1,0 +1,275 @@
+#include "apps/longhaul_torch/train_run.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "apps/longhaul/interrupt.h"
+#include "apps/longhaul_torch/train_news.h"
+#include "longhaul/base/file.h"
+#include "longhaul/codec/digest.h"
+#include "longhaul/sync/checkpoint.h"
+#include "longhaul/sync/replica.h"
+
+namespace longhaul::apps {
+namespace {
+
+constexpr Seconds kPatience{0.2};      // of one wait, between looks at Ctrl-C
+constexpr const char* kSlot = "slot";  // in a checkpoint
+
+std::uint64_t digest_of_layers(const LayerTable& layers) {
+  std::string text;
+  for (const Layer& layer : layers) text += layer.name + ':' + std::to_string(layer.count) + '\n';
+  return digest_of(std::as_bytes(std::span(text)));
+}
+
+ByteBuffer bytes_of(std::span<const float> values) {
+  const std::span bytes = std::as_bytes(values);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string hexadecimal(std::uint64_t digest) {
+  std::ostringstream text;
+  text << std::hex << digest;
+  return text.str();
+}
+
+// What a checkpoint must be of to be of use here.
+RunIdentity identity_of(const v1::Task& task, const std::string& name, const LayerTable& layers) {
+  std::string settings;
+  for (const std::string& setting : task.settings()) settings += setting + ' ';
+  return {{"replica", name},
+          {"scenario", task.scenario_name()},
+          {"scenario_file", hexadecimal(digest_of(std::as_bytes(std::span(task.scenario()))))},
+          {"settings", settings},
+          {"recipe", task.recipe()},
+          {"seed", std::to_string(task.seed())},
+          {"model", hexadecimal(digest_of_layers(layers))}};
+}
+
+class Trainer {
+ public:
+  Trainer(const TrainArguments& arguments, Beginning beginning)
+      : arguments_(arguments),
+        access_(std::move(beginning.access)),
+        checkpoints_(std::move(beginning.checkpoints)),
+        job_(std::move(beginning.job)),
+        workload_(std::move(beginning.workload)),
+        identity_(identity_of(beginning.task, access_.name, workload_->layers())),
+        connector_(make_grpc_connector(access_.address, access_.tls)),
+        news_(arguments.json, job_.scenario.train.steps, clock_) {}
+
+  Status run() {
+    Status ready = find_checkpoint();
+    if (!ready.ok()) return ready;
+    Status joined = join();
+    if (!joined.ok()) return joined;
+    Status trained = train();
+    if (!trained.ok()) return trained;
+    if (!is_interrupted()) {
+      Status finished = finish();
+      if (finished.ok() || finished.error().code != ErrorCode::kDeadline) return finished;
+    }
+    return leave();
+  }
+
+ private:
+  // The directory of checkpoints, and one to go on from.
+  Status find_checkpoint() {
+    if (checkpoints_.file.empty()) return Done{};
+    std::error_code failed;
+    if (checkpoints_.file.has_parent_path())
+      std::filesystem::create_directories(checkpoints_.file.parent_path(), failed);
+    if (failed) return Error{ErrorCode::kIo, checkpoints_.file.string() + ": " + failed.message()};
+    writer_ = std::make_unique<CheckpointWriter>(checkpoints_.file);
+    if (!arguments_.resume) return Done{};
+    Result<State> state = read_checkpoint(checkpoints_.file);
+    if (!state.ok()) {
+      if (state.error().code != ErrorCode::kNotFound) return state.error();
+      if (!arguments_.json) news_.warn(state.error().message + ": starts without");
+      return Done{};
+    }
+    Status fits = check_identity(identity_, *state);
+    if (!fits.ok()) return std::move(fits).error().within(checkpoints_.file.string());
+    resumed_ = std::move(state).value();
+    return Done{};
+  }
+
+  Status join() {
+    Result<ClientSetup> client = client_setup();
+    if (!client.ok()) return client.error();
+    const std::optional<std::uint32_t> wanted = client->slot;
+    client_ = std::make_unique<HubClient>(std::move(client).value(), *connector_, clock_);
+    const Result<Place> place =
+        patiently([&](Deadline deadline) { return client_->place(deadline); });
+    if (!place.ok()) return place.error();
+    slot_ = place->slot;
+    if (slot_ >= job_.scenario.replicas.size() || (resumed_ && slot_ != wanted))
+      return Error{ErrorCode::kMismatch, "the hub gave a slot that is not this replica's"};
+    const Result<EngineSetup> engine = lab::engine_setup(job_, workload_->layers());
+    if (!engine.ok()) return engine.error();
+    learner_ = workload_->make_learner(slot_);
+    replica_ = std::make_unique<Replica>(
+        Replica::Setup{.engine = *engine, .step_time = job_.scenario.replicas[slot_].step_time},
+        *learner_, *client_, workers_, clock_);
+    Status started = resumed_
+                         ? replica_->resume(*resumed_)
+                         : patiently([&](Deadline deadline) { return replica_->start(deadline); });
+    if (!started.ok()) return started;
+    saved_step_ = replica_->engine().steps_done();
+    saved_at_ = clock_.now();
+    news_.started(slot_, saved_step_, resumed_.has_value());
+    resumed_.reset();
+    return Done{};
+  }
+
+  [[nodiscard]] Result<ClientSetup> client_setup() const {
+    const std::span initial = workload_->initial_parameters();
+    ClientSetup setup{.name = access_.name,
+                      .token = access_.token,
+                      .slot = arguments_.slot,
+                      .elements = initial.size(),
+                      .layers_digest = digest_of_layers(workload_->layers()),
+                      .initial = std::make_shared<const ByteBuffer>(bytes_of(initial)),
+                      .rate = arguments_.rate,
+                      .compute = job_.scenario.train.step_time};
+    if (!resumed_) return setup;
+    const auto slot = resumed_->value<std::uint64_t>(kSlot);
+    if (!slot.ok()) return slot.error();
+    setup.slot = static_cast<std::uint32_t>(*slot);
+    Status stands = stand_at(*resumed_, setup);
+    if (!stands.ok()) return std::move(stands).error().within(checkpoints_.file.string());
+    return setup;
+  }
+
+  // Waits as long as it takes, with a look around now and then.
+  template <typename Try>
+  auto patiently(Try what) -> decltype(what(Deadline())) {
+    for (;;) {
+      auto result = what(time_after(clock_.now(), kPatience));
+      look_around();
+      if (result.ok() || result.error().code != ErrorCode::kDeadline || is_interrupted())
+        return result;
+    }
+  }
+
+  void look_around() {
+    for (const LinkNews& news : client_->take_link_news()) news_.link(news);
+    if (!writer_) return;
+    if (const auto outcome = writer_->take_outcome()) news_.checkpoint(*outcome, writer_->file());
+  }
+
+  Status train() {
+    while (!is_interrupted()) {
+      const Result<StepFacts> facts =
+          patiently([&](Deadline deadline) { return replica_->step(deadline); });
+      if (!facts.ok()) {
+        if (is_interrupted() && facts.error().code == ErrorCode::kDeadline) return Done{};
+        return facts.error();
+      }
+      if (facts->replaced) news_.replaced(*facts->replaced);
+      if (facts->stance == Stance::kFinish) return Done{};
+      if (facts->was_late) ++late_steps_;
+      tell(*facts);
+      save_if_due();
+    }
+    return Done{};
+  }
+
+  void tell(const StepFacts& facts) {
+    const std::size_t done = replica_->engine().steps_done();
+    news_.step(facts, done);
+    if (arguments_.stamps.empty() || done % job_.scenario.eval.every != 0) return;
+    const double time_s = news_.time_s();
+    const std::filesystem::path file =
+        std::filesystem::path(arguments_.stamps) / (std::to_string(done) + ".f32");
+    const Status written = write_file_atomically(file, bytes_of(replica_->engine().shared()));
+    if (written.ok())
+      news_.event("stamp", {{"step", done}, {"time_s", time_s}, {"file", file.string()}});
+  }
+
+  [[nodiscard]] State checkpoint() const {
+    State state = replica_->save();
+    state.values[kSlot] = slot_;
+    save_identity(identity_, state);
+    return state;
+  }
+
+  void save_if_due() {
+    if (!writer_ || !writer_->is_idle()) return;
+    const std::uint64_t step = replica_->engine().steps_done();
+    const TimePoint now = clock_.now();
+    const bool is_due = checkpoints_.steps > 0 ? step >= saved_step_ + checkpoints_.steps
+                                               : now - saved_at_ >= checkpoints_.time;
+    if (!is_due) return;
+    writer_->start(checkpoint());
+    saved_step_ = step;
+    saved_at_ = now;
+  }
+
+  // After Ctrl-C: in order, and so that it can go on from here.
+  Status leave() {
+    Status written = writer_ ? writer_->write(checkpoint()) : Done{};
+    look_around();
+    client_->leave();
+    return written;
+  }
+
+  Status finish() {
+    Status drained = patiently([&](Deadline deadline) { return replica_->finish(deadline); });
+    if (!drained.ok()) return drained;
+    const Engine& engine = replica_->engine();
+    news_.event("finished", {{"steps", engine.steps_done()},
+                             {"digest", digest_text(engine.shared())},
+                             {"late_steps", late_steps_},
+                             {"reconnections", client_->reconnections()},
+                             {"differing_updates", client_->differing()},
+                             {"non_finite_steps", engine.non_finite_steps()}});
+    if (!arguments_.stamps.empty()) {
+      const std::filesystem::path file = std::filesystem::path(arguments_.stamps) / "final.f32";
+      const Status written = write_file_atomically(file, bytes_of(engine.shared()));
+      if (!written.ok()) return written;
+      news_.event("final", {{"file", file.string()}});
+    }
+    return arguments_.save.empty() ? Status(Done{}) : save(engine);
+  }
+
+  Status save(const Engine& engine) {
+    State state;
+    for (const Layer& layer : workload_->layers()) {
+      const std::span values = engine.shared().subspan(layer.offset, layer.count);
+      state.tensors[layer.name].assign(values.begin(), values.end());
+    }
+    return write_file_atomically(arguments_.save, to_bytes(state));
+  }
+
+  const TrainArguments& arguments_;
+  HubAccess access_;
+  CheckpointOptions checkpoints_;
+  lab::Job job_;
+  std::unique_ptr<Workload> workload_;
+  RunIdentity identity_;
+  std::unique_ptr<Connector> connector_;
+  SystemClock clock_;
+  Workers workers_{1};
+  TrainNews news_;
+  std::unique_ptr<CheckpointWriter> writer_;  // nothing: no checkpoints
+  std::optional<State> resumed_;              // to go on from, until it has
+  std::uint64_t saved_step_ = 0;
+  TimePoint saved_at_;
+  std::size_t slot_ = 0;
+  std::unique_ptr<Learner> learner_;
+  std::unique_ptr<HubClient> client_;
+  std::unique_ptr<Replica> replica_;
+  std::size_t late_steps_ = 0;
+};
+
+}  // namespace
+
+Status run_replica(const TrainArguments& arguments, Beginning beginning) {
+  return Trainer(arguments, std::move(beginning)).run();
+}
+
+}  // namespace longhaul::apps

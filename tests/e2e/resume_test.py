@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Replicas and hubs that are stopped or killed and go on from their checkpoints.
+
+usage: resume_test.py DIRECTORY_OF_LONGHAUL [CLASS_OF_TESTS…]
+"""
+import json
+import pathlib
+import signal
+import unittest
+
+from command import DEADLINE_S
+from hub_test import HubCommand
+
+STEPS = 60
+QUICK = ("--set", f"train.steps={STEPS}", "--set", "replica.step_time=20ms")
+
+
+class ResumeCommand(HubCommand):
+    def train(self, port, slot, *arguments):
+        return self.start("train", "--hub", f"127.0.0.1:{port}", "--name", f"r{slot}", "--slot", slot, "--json", "--resume",
+                          *arguments)
+
+    def train_all(self, port, *arguments):
+        return [self.train(port, slot, *arguments) for slot in range(3)]
+
+    def event(self, process, is_it):
+        """Its next event for which is_it holds."""
+        while line := process.stdout.readline():
+            event = json.loads(line)
+            if is_it(event):
+                return event
+        self.fail(f"it ended: {process.stderr.read()}")
+
+    def step(self, process, least):
+        return self.event(process, lambda e: e["event"] == "step" and e["step"] >= least)
+
+    def rest(self, process, code):
+        """The events up to its end."""
+        out, err = process.communicate(timeout=DEADLINE_S)
+        self.assertEqual(process.returncode, code, err)
+        return [json.loads(line) for line in out.splitlines()]
+
+    def stop(self, replicas):
+        """Ctrl-C for all; the events up to their ends."""
+        for replica in replicas:
+            replica.send_signal(signal.SIGINT)
+        return [self.rest(replica, 130) for replica in replicas]
+
+    def kill(self, processes):
+        for process in processes:
+            process.kill()
+            process.wait()
+
+    def lab_digest(self, recipe):
+        lab = self.longhaul("lab", "smoke", "--recipe", recipe, "--json", *QUICK)
+        self.assertEqual(lab.returncode, 0, lab.stderr)
+        return json.loads(lab.stdout)["runs"][0]["digest"]
+
+    def assert_ends_as_the_lab(self, replicas, digest):
+        for replica in replicas:
+            events = self.rest(replica, 0)
+            self.assertTrue(next(e for e in events if e["event"] == "started")["resumed"])
+            self.assertFalse([e for e in events if e["event"] == "replaced"])
+            finished = next(e for e in events if e["event"] == "finished")
+            self.assertEqual((finished["steps"], finished["differing_updates"], finished["digest"]), (STEPS, 0, digest))
+
+
+class SameBits(ResumeCommand):
+    """All rounds are full (--least 3): as if nobody had ever stopped."""
+
+    def test_all_replicas_are_stopped_and_come_back(self):
+        hub, port = self.hub("--recipe", "static", "--least", 3, *QUICK)
+        replicas = self.train_all(port)
+        for replica in replicas:
+            self.step(replica, 15)
+        for events in self.stop(replicas):
+            self.assertEqual(events[-1]["event"], "checkpoint")
+        self.assert_ends_as_the_lab(self.train_all(port), self.lab_digest("static"))
+        self.ended(hub)
+
+    def test_all_are_killed_and_the_hub_with_them(self):
+        hub, port = self.hub("--recipe", "dd-ef-sgd", "--least", 3, "--dir", "run", *QUICK)
+        replicas = self.train_all(port, "--checkpoint-every", 10)
+        for replica in replicas:
+            saved = self.event(replica, lambda e: e["event"] == "checkpoint")
+            self.step(replica, saved["step"] + 4)  # these it does again
+        self.kill([hub, *replicas])
+        hub, port = self.hub("--recipe", "dd-ef-sgd", "--least", 3, "--dir", "run", *QUICK)
+        self.assert_ends_as_the_lab(self.train_all(port), self.lab_digest("dd-ef-sgd"))
+        self.ended(hub)
+
+
+class GoingOn(ResumeCommand):
+    def test_one_is_killed_and_comes_back_while_the_others_go_on(self):
+        hub, port = self.hub("--recipe", "static", "--set", "train.steps=100000", "--set", "replica.step_time=20ms")
+        replicas = self.train_all(port, "--checkpoint-every", 5)
+        saved = self.event(replicas[2], lambda e: e["event"] == "checkpoint")
+        self.step(replicas[2], saved["step"] + 3)
+        self.kill(replicas[2:])
+        replicas[2] = self.train(port, 2)
+        started = self.event(replicas[2], lambda e: e["event"] == "started")
+        self.assertTrue(started["resumed"])
+        self.assertGreaterEqual(started["step"], saved["step"])
+        self.event(replicas[2], lambda e: e["event"] == "step" and not e["took_part"])
+        self.event(replicas[2], lambda e: e["event"] == "step" and e["took_part"])
+        hub.send_signal(signal.SIGINT)
+        ends = [self.rest(replica, 0)[-1] for replica in replicas]
+        self.assertEqual({end["event"] for end in ends}, {"finished"})
+        self.assertEqual(len({end["digest"] for end in ends}), 1)
+        self.assertEqual(hub.wait(timeout=DEADLINE_S), 130)
+
+    def test_auto_goes_on_without_a_jump_in_loss(self):
+        hub, port = self.hub("--recipe", "auto", "--least", 3, *QUICK)
+        replicas = self.train_all(port)
+        before = []
+        while len(before) < 40:
+            before.append(self.step(replicas[0], 1))
+        self.stop(replicas)
+        replicas = self.train_all(port)
+        after = [e for e in self.rest(replicas[0], 0) if e["event"] == "step"]
+
+        def mean(steps):
+            return sum(step["loss"] for step in steps) / len(steps)
+        # The first model has a loss of ln 10 = 2.3.
+        self.assertLess(mean(after[:10]), 1.5 * mean(before[-10:]))
+        digests = {self.finished(replica)["digest"] for replica in replicas[1:]}
+        self.assertEqual(len(digests), 1)
+        self.ended(hub)
+
+
+class CtrlC(ResumeCommand):
+    def test_the_second_one_ends_it_at_once(self):
+        hub, port = self.hub("--set", "replica.step_time=1h", "--recipe", "static")
+        replicas = self.train_all(port)
+        for replica in replicas:
+            self.event(replica, lambda e: e["event"] == "started")
+        replicas[0].send_signal(signal.SIGINT)
+        # Two signals at once would be one: it must have noticed the first.
+        caught = 1 << (signal.SIGINT - 1)
+        while int(self.process_status(replicas[0].pid, "SigCgt"), 16) & caught:
+            self.assertIsNone(replicas[0].poll())
+        replicas[0].send_signal(signal.SIGINT)
+        self.assertEqual(replicas[0].wait(timeout=DEADLINE_S), -signal.SIGINT)
+
+    @staticmethod
+    def process_status(pid, key):
+        lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+        return next(line.split()[1] for line in lines if line.startswith(key))
+
+    def test_it_does_not_wait_for_a_hub_that_does_not_start(self):
+        hub, port = self.hub()
+        replica = self.train(port, 0)  # the other two do not come
+        self.assertIn("replica r0 is here", hub.stderr.readline())
+        replica.send_signal(signal.SIGINT)
+        self.rest(replica, 130)
+
+
+class Refusals(ResumeCommand):
+    def test_a_checkpoint_of_another_run(self):
+        hub, port = self.hub("--recipe", "static", *QUICK)
+        replicas = self.train_all(port)
+        self.step(replicas[0], 3)
+        self.stop(replicas)
+        self.kill([hub])
+        for other, *expected in (
+                (("--recipe", "static", "--seed", 2, *QUICK), "seed '1', here '2'"),
+                (("--recipe", "d-sgd", *QUICK), "recipe 'static', here 'd-sgd'"),
+                (("--recipe", "static", *QUICK, "--set", "model.name=mlp"), "settings"),
+                (("--recipe", "static", *QUICK), "knows nothing", "--dir"),
+        ):
+            with self.subTest(other=other):
+                hub, port = self.hub(*other)
+                refused = self.longhaul("train", "--hub", f"127.0.0.1:{port}", "--name", "r0", "--resume")
+                self.assert_refused(refused, *expected, code=1)
+                self.kill([hub])
+        (self.directory / "longhaul-checkpoints/r0.safetensors").write_text("damaged")
+        hub, port = self.hub("--recipe", "static", *QUICK)
+        refused = self.longhaul("train", "--hub", f"127.0.0.1:{port}", "--name", "r0", "--resume")
+        self.assert_refused(refused, "r0.safetensors", code=1)
+        self.kill([hub])
+
+    def test_wrong_use(self):
+        for every in ("often", "0", "-1s"):
+            refused = self.longhaul("train", "--hub", "127.0.0.1:7", "--name", "a", f"--checkpoint-every={every}")
+            self.assert_refused(refused, "--checkpoint-every", every)
+        for least in (0, 4):
+            self.assert_refused(self.longhaul("hub", "smoke", "--least", least), "--least", "1 to 3")
+
+
+if __name__ == "__main__":
+    unittest.main()
