@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <sstream>
 #include <utility>
 
+#include "longhaul/base/file.h"
 #include "longhaul/lab/report.h"
 #include "longhaul/lab/results_json.h"
 
@@ -12,6 +15,7 @@ namespace longhaul::apps {
 namespace {
 
 constexpr const char* kEvents = "events.jsonl";
+constexpr const char* kStudy = "study";
 
 Error cannot_write(const std::filesystem::path& path) {
   return Error{ErrorCode::kIo, path.string() + ": cannot write this file"};
@@ -38,14 +42,47 @@ std::string dumped(const nlohmann::ordered_json& json, int indent) {
 
 }  // namespace
 
-LabFiles::LabFiles(std::filesystem::path directory)
-    : directory_(std::move(directory)), events_(directory_ / kEvents, std::ios::binary) {}
+LabFiles::LabFiles(std::filesystem::path directory, std::vector<lab::RunResult> kept)
+    : directory_(std::move(directory)),
+      kept_(std::move(kept)),
+      events_(directory_ / kEvents, std::ios::binary | std::ios::app) {}
 
-Result<LabFiles> LabFiles::open(const std::filesystem::path& directory) {
+Result<LabFiles> LabFiles::open(const std::filesystem::path& directory, const std::string& study) {
   std::error_code failure;
   std::filesystem::create_directories(directory, failure);
   if (failure) return Error{ErrorCode::kIo, directory.string() + ": " + failure.message()};
-  LabFiles files(directory);
+  return begin(directory, study, {});
+}
+
+Result<LabFiles> LabFiles::resume(const std::filesystem::path& directory,
+                                  const std::string& study) {
+  const std::filesystem::path path = directory / kEvents;
+  std::ifstream events(path, std::ios::binary);
+  if (!events) return open(directory, study);
+  const Result<std::vector<nlohmann::ordered_json>> all = read_events(events);
+  if (!all.ok()) return Error(all.error()).within(path.string());
+  const bool is_same = !all->empty() && all->front().value("event", "") == kStudy &&
+                       all->front().value("digest", "") == study;
+  if (!is_same)
+    return Error{ErrorCode::kMismatch,
+                 "--resume: " + path.string() + " is of another scenario or of other settings"};
+  Result<std::vector<lab::RunResult>> runs = read_runs(directory);
+  if (!runs.ok()) return runs.error();
+  std::erase_if(*runs, [](const lab::RunResult& run) { return run.status == "interrupted"; });
+  return begin(directory, study, std::move(runs).value());
+}
+
+// The old file stays until the new one holds what is kept.
+Result<LabFiles> LabFiles::begin(const std::filesystem::path& directory, const std::string& study,
+                                 std::vector<lab::RunResult> kept) {
+  std::ostringstream text;
+  EventLog log(text);
+  log.write(kStudy, {{"digest", study}});
+  for (const lab::RunResult& run : kept) write_run_events(log, run);
+  const std::string events = text.str();
+  Status written = write_file_atomically(directory / kEvents, std::as_bytes(std::span(events)));
+  if (!written.ok()) return written.error();
+  LabFiles files(directory, std::move(kept));
   if (!files.events_) return cannot_write(directory / kEvents);
   return files;
 }

@@ -17,8 +17,13 @@ namespace longhaul::apps {
 
 class LabFiles {
  public:
-  // Makes the directory and starts a new events.jsonl in it.
-  static Result<LabFiles> open(const std::filesystem::path& directory);
+  // Makes the directory and starts a new events.jsonl in it. `study` tells studies apart whose runs
+  // cannot be compared.
+  static Result<LabFiles> open(const std::filesystem::path& directory,
+                               const std::string& study = {});
+  // Goes on with what an earlier lab of that study left there: runs that it finished stay.
+  static Result<LabFiles> resume(const std::filesystem::path& directory, const std::string& study);
+  [[nodiscard]] const std::vector<lab::RunResult>& kept() const { return kept_; }
 
   Status add(const lab::RunResult& run);
 
@@ -26,11 +31,18 @@ class LabFiles {
   Result<std::vector<lab::RunResult>> finish(const lab::Scenario& scenario);
 
   [[nodiscard]] std::filesystem::path report() const { return directory_ / "report.html"; }
+  // Of the run that was interrupted.
+  [[nodiscard]] std::filesystem::path checkpoint() const {
+    return directory_ / "checkpoint.safetensors";
+  }
 
  private:
-  explicit LabFiles(std::filesystem::path directory);
+  static Result<LabFiles> begin(const std::filesystem::path& directory, const std::string& study,
+                                std::vector<lab::RunResult> kept);
+  LabFiles(std::filesystem::path directory, std::vector<lab::RunResult> kept);
 
   std::filesystem::path directory_;
+  std::vector<lab::RunResult> kept_;
   std::ofstream events_;
 };
 

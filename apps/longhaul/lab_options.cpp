@@ -1,9 +1,14 @@
 #include "apps/longhaul/lab_options.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <iterator>
+#include <span>
+#include <sstream>
 
 #include "apps/longhaul/installed.h"
+#include "longhaul/codec/digest.h"
 #include "longhaul/lab/oracle.h"
 #include "longhaul/sync/recipe.h"
 
@@ -59,6 +64,13 @@ CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments) {
   lab->add_option("--out", arguments.out,
                   "Directory for results.json, report.html and events.jsonl (default: "
                   "./longhaul-results/SCENARIO)");
+  lab->add_option("--checkpoint-every", arguments.checkpoint_every,
+                  "Steps between checkpoints of a run, beside the one that Ctrl-C leaves (fixed "
+                  "plans only)");
+  lab->add_flag("--resume", arguments.resume,
+                "Go on in --out where an earlier lab was ended: runs that are done are not done "
+                "again, and one that was interrupted goes on from its checkpoint (with a planner: "
+                "from the start)");
   lab->add_option("--replay", arguments.replay,
                   "Do not train: recompute the times of the runs in this directory of results for "
                   "the scenario's links (fixed plans only)");
@@ -68,6 +80,21 @@ CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments) {
                 "the fixed plans come from there");
   lab->add_flag("--json", arguments.json, "One JSON object on standard output");
   return lab;
+}
+
+std::string study_digest(const lab::StudyRequest& request) {
+  const bool is_file = request.scenario.ends_with(".toml");
+  std::ifstream file(is_file ? std::filesystem::path(request.scenario)
+                             : scenario_directory() / (request.scenario + ".toml"),
+                     std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  for (const lab::Setting& setting : request.settings)
+    text << '\n' << setting.key << '=' << setting.value;
+  const std::string all = text.str();
+  std::ostringstream digest;
+  digest << std::hex << digest_of(std::as_bytes(std::span(all)));
+  return digest.str();
 }
 
 Result<lab::StudyRequest> study_request(const LabArguments& arguments) {

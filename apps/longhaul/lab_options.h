@@ -19,15 +19,20 @@ struct LabArguments {
   std::string seeds;
   std::vector<std::string> settings;
   std::vector<std::string> grid;
-  std::size_t threads = 0;  // 0: all cores
-  std::string out;          // empty: ./longhaul-results/SCENARIO
-  std::string replay;       // a directory of results; empty: train
+  std::size_t threads = 0;           // 0: all cores
+  std::string out;                   // empty: ./longhaul-results/SCENARIO
+  std::string replay;                // a directory of results; empty: train
+  std::size_t checkpoint_every = 0;  // steps; 0: only when interrupted
+  bool resume = false;
   bool oracle = false;
   bool json = false;
 };
 
 // Adds the subcommand; `arguments` outlives the parsing.
 CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments);
+
+// Equal for calls whose runs can be compared: the scenario's text, and what is set over it.
+std::string study_digest(const lab::StudyRequest& request);
 
 // Errors name the option.
 Result<lab::StudyRequest> study_request(const LabArguments& arguments);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -12,17 +13,21 @@
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/lab_files.h"
 #include "apps/longhaul_torch/job_workload.h"
+#include "longhaul/base/file.h"
 #include "longhaul/base/workers.h"
 #include "longhaul/lab/oracle.h"
 #include "longhaul/lab/progress.h"
 #include "longhaul/lab/replay.h"
 #include "longhaul/lab/summary.h"
+#include "longhaul/sync/checkpoint.h"
 
 namespace longhaul::apps {
 namespace {
 
 using lab::RunResult;
 using lab::StudyPoint;
+
+std::size_t all_cores() { return std::max(1U, std::thread::hardware_concurrency()); }
 
 int complain(const std::string& message, int exit_code) {
   std::cerr << "longhaul lab: " << message << '\n';
@@ -32,20 +37,29 @@ int complain(const std::string& message, int exit_code) {
 // All runs of a study, one after the other, until one fails or someone interrupts.
 class Study {
  public:
-  Study(const std::vector<StudyPoint>& points, std::size_t threads, LabFiles& files)
+  struct Setup {
+    std::size_t threads = 1;
+    std::size_t checkpoint_every = 0;
+    std::string digest;               // of the study
+    std::optional<State> checkpoint;  // of a run that was interrupted
+  };
+  Study(const std::vector<StudyPoint>& points, Setup setup, LabFiles& files)
       : points_(points),
-        workers_(threads),
+        setup_(std::move(setup)),
+        workers_(setup_.threads),
         files_(files),
-        progress_(std::cerr, style(), clock_, points.size() * points.front().recipes.size(),
-                  points.front().scenario.train.steps) {}
+        progress_(std::cerr, style(), clock_, runs_to_do(), points.front().scenario.train.steps) {}
 
   Status run() {
     for (const StudyPoint& point : points_) {
+      if (std::ranges::all_of(point.recipes, [&](const auto& r) { return is_done(point, r); }))
+        continue;
       Result<std::unique_ptr<Workload>> workload =
           workload_of(point.scenario, point.seed, workers_.count());
       if (!workload.ok()) return workload.error();
       for (const lab::RecipeChoice& recipe : point.recipes) {
         if (is_interrupted()) return Done{};
+        if (is_done(point, recipe)) continue;
         if (Status status = run_one(point, recipe, **workload); !status.ok()) {
           progress_.clear();
           return status;
@@ -62,6 +76,28 @@ class Study {
                                         : lab::Progress::Style::kRewrittenLine;
   }
 
+  [[nodiscard]] bool is_done(const StudyPoint& point, const lab::RecipeChoice& recipe) const {
+    return std::ranges::any_of(files_.kept(), [&](const RunResult& run) {
+      return run.recipe == recipe.text && run.settings == point.settings && run.seed == point.seed;
+    });
+  }
+  [[nodiscard]] std::size_t runs_to_do() const {
+    std::size_t runs = 0;
+    for (const StudyPoint& point : points_) {
+      runs += static_cast<std::size_t>(std::ranges::count_if(
+          point.recipes, [&](const auto& recipe) { return !is_done(point, recipe); }));
+    }
+    return runs;
+  }
+
+  [[nodiscard]] RunIdentity identity_of(const StudyPoint& point,
+                                        const lab::RecipeChoice& recipe) const {
+    return {{"study", setup_.digest},
+            {"recipe", recipe.text},
+            {"settings", point.settings},
+            {"seed", std::to_string(point.seed)}};
+  }
+
   Status run_one(const StudyPoint& point, const lab::RecipeChoice& recipe, Workload& workload) {
     std::string name = recipe.text + ", seed " + std::to_string(point.seed);
     if (!point.settings.empty()) name += ", " + point.settings;
@@ -72,17 +108,37 @@ class Study {
       was_stopped = is_interrupted();
       return !was_stopped;
     };
-    Result<RunResult> result =
-        lab::run(point.scenario, {.recipe = recipe, .seed = point.seed, .progress = after_step},
-                 workload, workers_);
+    const RunIdentity identity = identity_of(point, recipe);
+    Status saved = Done{};
+    const auto save = [&](const State& state) {
+      State checkpoint = state;
+      save_identity(identity, checkpoint);
+      if (saved.ok()) saved = write_file_atomically(files_.checkpoint(), to_bytes(checkpoint));
+    };
+    const bool is_resumed = setup_.checkpoint && check_identity(identity, *setup_.checkpoint).ok();
+    Result<RunResult> result = lab::run(point.scenario,
+                                        {.recipe = recipe,
+                                         .seed = point.seed,
+                                         .progress = after_step,
+                                         .save = save,
+                                         .save_every = setup_.checkpoint_every,
+                                         .resume = is_resumed ? &*setup_.checkpoint : nullptr},
+                                        workload, workers_);
     progress_.finish_run();
     if (!result.ok()) return std::move(result).error().within(name);
+    if (!saved.ok()) return saved;
     result->settings = point.settings;
-    if (was_stopped && result->steps < point.scenario.train.steps) result->status = "interrupted";
+    if (was_stopped && result->steps < point.scenario.train.steps) {
+      result->status = "interrupted";
+    } else {
+      std::error_code ignored;
+      std::filesystem::remove(files_.checkpoint(), ignored);
+    }
     return files_.add(*result);
   }
 
   const std::vector<StudyPoint>& points_;
+  Setup setup_;
   SystemClock clock_;
   Workers workers_;
   LabFiles& files_;
@@ -129,15 +185,28 @@ int run_lab(const LabArguments& arguments) {
   const Result<std::vector<StudyPoint>> points = lab::study_points(*request);
   if (!points.ok()) return complain(points.error().message, kExitWrongUse);
   const lab::Scenario& scenario = points->front().scenario;
+  const std::string out =
+      arguments.out.empty() ? "longhaul-results/" + scenario.name : arguments.out;
+  const std::string digest = study_digest(*request);
   Result<LabFiles> files =
-      LabFiles::open(arguments.out.empty() ? "longhaul-results/" + scenario.name : arguments.out);
+      arguments.resume ? LabFiles::resume(out, digest) : LabFiles::open(out, digest);
   if (!files.ok()) return complain(files.error().message, kExitFailed);
+  Study::Setup setup{.threads = arguments.threads > 0 ? arguments.threads : all_cores(),
+                     .checkpoint_every = arguments.checkpoint_every,
+                     .digest = digest};
+  if (arguments.resume) {
+    Result<State> checkpoint = read_checkpoint(files->checkpoint());
+    if (checkpoint.ok()) {
+      setup.checkpoint = std::move(checkpoint).value();
+    } else if (checkpoint.error().code != ErrorCode::kNotFound) {
+      return complain(checkpoint.error().message, kExitFailed);
+    }
+  }
   notice_interrupts();
-  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
   Status outcome = Done{};
   if (!arguments.replay.empty()) outcome = replay_runs(arguments.replay, scenario, *files);
   if (outcome.ok() && (arguments.replay.empty() || arguments.oracle))
-    outcome = Study(*points, arguments.threads > 0 ? arguments.threads : cores, *files).run();
+    outcome = Study(*points, std::move(setup), *files).run();
   const Result<std::vector<RunResult>> runs = files->finish(scenario);
   if (!outcome.ok()) {
     const bool is_wrong_use = outcome.error().code == ErrorCode::kInvalidArgument;

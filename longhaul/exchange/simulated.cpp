@@ -5,8 +5,18 @@
 #include <utility>
 
 #include "longhaul/base/check.h"
+#include "longhaul/base/state.h"
 
 namespace longhaul {
+namespace {
+
+std::string mean_name(std::uint64_t step) { return "mean." + std::to_string(step); }
+
+std::string name_of_replica(const char* what, std::size_t replica) {
+  return std::string(what) + '.' + std::to_string(replica);
+}
+
+}  // namespace
 
 struct SimulatedNetwork::OpenRound {
   std::vector<ByteBuffer> payloads;
@@ -138,6 +148,65 @@ Status SimulatedNetwork::close(RoundId id, OpenRound& round) {
     endpoints_[i]->inbox[id] = {
         .at = passage.end, .mean = {.round = id, .values = round.mean, .next_plan = next_plan}};
   }
+  return Done{};
+}
+
+void SimulatedNetwork::save(State& state) const {
+  LONGHAUL_CHECK(rounds_.empty() && !planner_);
+  std::vector<double> clocks;
+  for (std::size_t i = 0; i < endpoints_.size(); ++i) {
+    Endpoint& endpoint = *endpoints_[i];
+    LONGHAUL_CHECK(endpoint.outbox.empty());
+    clocks.push_back(endpoint.now.count());
+    clocks.push_back(endpoint.link.up().free_at().count());
+    clocks.push_back(endpoint.link.down().free_at().count());
+    std::vector<std::uint64_t> rounds;
+    std::vector<double> times;
+    for (const auto& [round, arrived] : endpoint.inbox) {
+      rounds.push_back(round.step);
+      times.push_back(arrived.at.count());
+      state.tensors[mean_name(round.step)] = *arrived.mean.values;
+    }
+    state.values[name_of_replica("network.means", i)] = rounds;
+    state.values[name_of_replica("network.times", i)] = times;
+  }
+  state.values["network.clocks"] = clocks;
+  state.values["network.bytes"] = std::vector<std::uint64_t>{bytes_up_, bytes_down_};
+}
+
+Status SimulatedNetwork::load(const State& state) {
+  const auto clocks = state.value<std::vector<double>>("network.clocks");
+  const auto bytes = state.value<std::vector<std::uint64_t>>("network.bytes");
+  if (!clocks.ok()) return clocks.error();
+  if (!bytes.ok()) return bytes.error();
+  if (clocks->size() != 3 * endpoints_.size() || bytes->size() != 2)
+    return Error{ErrorCode::kMismatch, "network: of another number of replicas"};
+  std::map<std::uint64_t, std::shared_ptr<const std::vector<float>>> means;
+  for (std::size_t i = 0; i < endpoints_.size(); ++i) {
+    const auto rounds =
+        state.value<std::vector<std::uint64_t>>(name_of_replica("network.means", i));
+    const auto times = state.value<std::vector<double>>(name_of_replica("network.times", i));
+    if (!rounds.ok()) return rounds.error();
+    if (!times.ok()) return times.error();
+    if (rounds->size() != times->size())
+      return Error{ErrorCode::kMismatch, "network: not one time for each mean"};
+    Endpoint& endpoint = *endpoints_[i];
+    endpoint.now = Seconds((*clocks)[3 * i]);
+    endpoint.link.up().set_free_at(Seconds((*clocks)[3 * i + 1]));
+    endpoint.link.down().set_free_at(Seconds((*clocks)[3 * i + 2]));
+    for (std::size_t k = 0; k < rounds->size(); ++k) {
+      const RoundId round{.step = (*rounds)[k]};
+      auto& values = means[round.step];
+      const auto saved = state.tensors.find(mean_name(round.step));
+      if (saved == state.tensors.end())
+        return Error{ErrorCode::kMismatch, "network: a mean is missing"};
+      if (values == nullptr) values = std::make_shared<const std::vector<float>>(saved->second);
+      endpoint.inbox[round] = {.at = Seconds((*times)[k]),
+                               .mean = {.round = round, .values = values}};
+    }
+  }
+  bytes_up_ = bytes->front();
+  bytes_down_ = bytes->back();
   return Done{};
 }
 

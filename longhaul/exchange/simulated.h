@@ -20,6 +20,8 @@
 
 namespace longhaul {
 
+struct State;
+
 struct SimulatedPeer {
   LinkModel link;
   float weight = 1.0F;
@@ -67,6 +69,11 @@ class SimulatedNetwork {
   void plan_with(std::function<std::optional<Plan>(const ClosedRound&)> planner) {
     planner_ = std::move(planner);
   }
+
+  // The clocks, the lines, and the means that nobody has collected: after load() another network of
+  // these peers goes on from there. Only between steps, and without a planner.
+  void save(State& state) const;
+  Status load(const State& state);
 
   [[nodiscard]] std::uint64_t bytes_up() const { return bytes_up_; }
   [[nodiscard]] std::uint64_t bytes_down() const { return bytes_down_; }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "longhaul/lab/job.h"
 #include "longhaul/lab/links.h"
 #include "longhaul/lab/live_planner.h"
+#include "longhaul/lab/results_json.h"
 #include "longhaul/lab/target.h"
 #include "longhaul/lab/timing.h"
 #include "longhaul/sync/engine.h"
@@ -17,6 +20,9 @@ namespace longhaul::lab {
 namespace {
 
 constexpr std::size_t kTimelineSteps = 24;
+constexpr const char* kSoFar = "so_far";  // in a checkpoint: the events of the run
+
+std::string replica_name(std::size_t replica) { return "replica." + std::to_string(replica); }
 
 // A replica of the lab: its model, its engine and its pace.
 struct Replica {
@@ -35,7 +41,8 @@ class Run {
   Result<RunResult> operator()() {
     const Status ready = set_up();
     if (!ready.ok()) return ready.error();
-    for (std::size_t step = 0; step < scenario_.train.steps && !is_over_; ++step) {
+    for (std::size_t step = result_.losses.size(); step < scenario_.train.steps && !is_over_;
+         ++step) {
       const Status done = one_step(step);
       if (!done.ok()) return done.error();
     }
@@ -58,7 +65,49 @@ class Run {
       Status added = add_replica(i);
       if (!added.ok()) return added;
     }
-    return Done{};
+    return request_.resume == nullptr ? Status(Done{}) : load(*request_.resume);
+  }
+
+  [[nodiscard]] State save() const {
+    State state;
+    for (std::size_t i = 0; i < replicas_.size(); ++i) {
+      State own = replicas_[i].engine->save();
+      replicas_[i].learner->save(own);
+      state.blobs[replica_name(i)] = to_bytes(own);
+    }
+    network_->save(state);
+    std::ostringstream events;
+    EventLog log(events);
+    write_run_events(log, result_);
+    const std::string text = events.str();
+    const auto bytes = std::as_bytes(std::span(text));
+    state.blobs[kSoFar].assign(bytes.begin(), bytes.end());
+    return state;
+  }
+
+  Status load(const State& state) {
+    if (planner_)
+      return Error{ErrorCode::kMismatch, "a run with a planner cannot go on from a checkpoint"};
+    for (std::size_t i = 0; i < replicas_.size(); ++i) {
+      const Result<ByteView> bytes = state.blob(replica_name(i));
+      if (!bytes.ok()) return bytes.error();
+      const Result<State> own = state_from_bytes(*bytes);
+      if (!own.ok()) return own.error();
+      Status engine = replicas_[i].engine->load(*own);
+      if (!engine.ok()) return engine;
+      Status learner = replicas_[i].learner->load(*own);
+      if (!learner.ok()) return learner;
+    }
+    const Result<ByteView> so_far = state.blob(kSoFar);
+    if (!so_far.ok()) return so_far.error();
+    std::istringstream events(
+        std::string(reinterpret_cast<const char*>(so_far->data()), so_far->size()));
+    Result<std::vector<RunResult>> runs = read_run_events(events);
+    if (!runs.ok()) return runs.error();
+    if (runs->size() != 1 || runs->front().losses.size() != replicas_[0].engine->steps_done())
+      return Error{ErrorCode::kMismatch, "a checkpoint without the steps that were done"};
+    result_ = std::move(runs->front());
+    return network_->load(state);
   }
 
   void start_planner(const std::vector<SimulatedPeer>& peers) {
@@ -124,8 +173,10 @@ class Run {
     const bool at_target =
         scenario_.train.stop == "target" && target_reached(scenario_.target, result_.evaluations);
     if (diverged) result_.status = "diverged";
-    is_over_ = diverged || at_target ||
-               (request_.progress && !request_.progress(done, scenario_.train.steps));
+    const bool is_stopped = request_.progress && !request_.progress(done, scenario_.train.steps);
+    is_over_ = diverged || at_target || is_stopped;
+    const bool is_due = request_.save_every > 0 && done % request_.save_every == 0;
+    if (request_.save && !planner_ && (is_due || is_stopped)) request_.save(save());
   }
 
   // Outside the virtual clock: evaluating takes no time.

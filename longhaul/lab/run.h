@@ -6,6 +6,7 @@
 #include <string>
 
 #include "longhaul/base/result.h"
+#include "longhaul/base/state.h"
 #include "longhaul/base/workers.h"
 #include "longhaul/lab/results.h"
 #include "longhaul/lab/scenario.h"
@@ -35,6 +36,11 @@ struct RunRequest {
   std::uint64_t seed = 1;
   // Called after every step; returning false ends the run early (Ctrl-C).
   std::function<bool(std::size_t steps_done, std::size_t steps)> progress;
+  // Gets a checkpoint every so many steps (0: never) and when the run ends early; only of fixed
+  // plans: a planner's memory is not saved.
+  std::function<void(const State& checkpoint)> save;
+  std::size_t save_every = 0;
+  const State* resume = nullptr;  // a checkpoint to go on from
 };
 
 // `workload` was made for this scenario and seed; `workers` share the replicas' gradients among

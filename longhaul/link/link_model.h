@@ -33,6 +33,9 @@ class Fifo {
     return {.first_byte = begin, .end = free_at_};
   }
 
+  [[nodiscard]] Seconds free_at() const { return free_at_; }
+  void set_free_at(Seconds time) { free_at_ = time; }
+
  private:
   RateTrace rate_;
   Seconds free_at_{};
@@ -47,6 +50,10 @@ class SimulatedLink {
   // When bytes that leave one side at `time` are at the other.
   Passage send_up(Seconds time, double bytes) { return later(up_.pass(time, bytes)); }
   Passage send_down(Seconds time, double bytes) { return later(down_.pass(time, bytes)); }
+
+  // All that changes: when each line is free again.
+  [[nodiscard]] Fifo& up() { return up_; }
+  [[nodiscard]] Fifo& down() { return down_; }
 
  private:
   [[nodiscard]] Passage later(const Passage& passage) const {

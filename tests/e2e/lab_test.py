@@ -145,5 +145,30 @@ class CtrlC(LabCommand):
         self.assertIn("report.html", out)
 
 
+class Resuming(LabCommand):
+    def test_a_study_that_was_interrupted_ends_with_the_results_of_one_that_was_not(self):
+        study = ("lab", "smoke", "--recipe", "d-sgd,static", "--set", "train.steps=1000", "--set", "eval.every=10")
+        self.assertEqual(self.longhaul(*study, "--out", "whole").returncode, 0)
+        lab = subprocess.Popen([LONGHAUL, *study, "--out", "cut", "--checkpoint-every", "20"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, cwd=self.directory)
+        self.addCleanup(lab.kill)
+        checkpoint = self.directory / "cut/checkpoint.safetensors"
+        while not checkpoint.exists():
+            with self.assertRaises(subprocess.TimeoutExpired):  # it has not ended
+                lab.wait(timeout=0.01)
+        lab.send_signal(signal.SIGINT)
+        self.assertIn("interrupted", lab.communicate(timeout=DEADLINE_S)[0])
+        self.assertEqual(lab.returncode, 130)
+        self.assertTrue(checkpoint.exists())
+        self.assert_refused(self.longhaul(*study, "--out", "cut", "--resume", "--set", "train.lr=0.1"), "--resume",
+                            "other settings", code=1)
+        for _ in range(2):  # the second one finds nothing to do
+            done = self.longhaul(*study, "--out", "cut", "--resume")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            whole, cut = (json.loads((self.directory / out / "results.json").read_text()) for out in ("whole", "cut"))
+            self.assertEqual(whole, cut)
+            self.assertFalse(checkpoint.exists())
+
+
 if __name__ == "__main__":
     unittest.main()
