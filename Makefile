@@ -4,10 +4,12 @@
 # cmake/longhaul_torch.cmake).
 
 FUZZ_SECONDS ?= 60
+SOAK_MINUTES ?= 60
+SOAK_SEED ?= 1
 BIN := build/release/bin
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-slow test-web lint bench fuzz fuzz-coverage asan tsan core clean deps help
+.PHONY: build demo test test-slow test-web soak lint bench fuzz fuzz-coverage asan tsan core clean deps help
 
 # configure(preset): Ninja runs CMake again by itself when a CMake file changes, but does not know of the presets.
 configure = @test build/$(1)/build.ninja -nt CMakePresets.json || cmake --preset $(1)
@@ -28,6 +30,12 @@ test-slow: build ## build, then run the tests that take over 10 s each
 test-web: build ## install Chromium, open the report in it and check what it draws
 	@tools/install_deps.sh web
 	tests/web/report_test.py $(BIN)/longhaul_report_sample build/web
+
+soak: build ## rehearse for SOAK_MINUTES (60) with random faults, then check that nothing is lost
+	rm -rf build/soak
+	$(BIN)/longhaul rehearse smoke --recipe deco --for $(SOAK_MINUTES)min --fault-seed $(SOAK_SEED) --books --out build/soak \
+	  --set train.steps=1000000 --set eval.every=10 --set target.value=0.7
+	tests/e2e/books.py build/soak/deco-1/books
 
 lint: deps ## formatting, layering and clang-tidy; tools/lint.sh --fix repairs formatting
 	tools/lint.sh --check

@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "bench/light_book.h"
 #include "longhaul/sync/learner.h"
 #include "longhaul/sync/replica.h"
 
@@ -23,10 +22,6 @@ class LightLearner final : public Learner {
   [[nodiscard]] std::span<float> gradient() override { return gradient_; }
   double compute_gradient() override {
     const std::uint64_t step = replica->engine().steps_done();
-    if (replica->restarts() != restarts_) {
-      restarts_ = replica->restarts();
-      book->begin_life(step);
-    }
     constexpr float kScale = 0x1p-31F;
     const auto centre = 0.1F * static_cast<float>(slot_ % 7) / 7;
     std::uint64_t random = (slot_ + 1) * 0x9E3779B97F4A7C15U + step * 0xD1B54A32D192ED03U;
@@ -38,8 +33,6 @@ class LightLearner final : public Learner {
       loss += 0.5 * static_cast<double>(off * off);
       gradient_[i] = off + 0.3F * noise;
     }
-    is_exact = is_exact && replica->engine().plan().merge == Merge::kOptimizer;
-    book->updated(step, gradient_);
     return loss / static_cast<double>(parameters_.size());
   }
 
@@ -49,12 +42,9 @@ class LightLearner final : public Learner {
 
   // Set before the first gradient.
   const Replica* replica = nullptr;
-  Book* book = nullptr;
-  bool is_exact = true;  // the engine takes gradients as they are
 
  private:
   std::size_t slot_;
-  std::size_t restarts_ = 0;
   std::vector<float> parameters_;
   std::vector<float> gradient_;
 };

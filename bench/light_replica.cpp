@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "apps/longhaul/book.h"
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/job_options.h"
 #include "apps/longhaul/json_lines.h"
 #include "apps/longhaul/train_options.h"
-#include "bench/light_book.h"
 #include "bench/light_learner.h"
 #include "longhaul/base/memory.h"
 #include "longhaul/codec/digest.h"
@@ -70,7 +70,7 @@ auto patiently(Try what) -> decltype(what(Deadline())) {
 class LightReplica {
  public:
   LightReplica(const Task& task, apps::HubAccess access, std::optional<std::uint32_t> slot,
-               BookFile& file)
+               apps::BookFile& file)
       : task_(task), access_(std::move(access)), asked_(slot), file_(file) {}
 
   Status run() {
@@ -82,19 +82,15 @@ class LightReplica {
     const Result<EngineSetup> engine = lab::engine_setup(task_.job, layers());
     if (!engine.ok()) return engine.error();
     LightLearner learner(place->slot, task_.elements);
-    Book book(file_, place->slot, task_.elements);
-    BookExchange exchange(client, book);
-    exchange.loses_returned = task_.loses_returned;
-    Replica replica({.engine = *engine,
-                     .step_time = step_time(place->slot),
-                     .exchange = book.is_kept() ? &exchange : nullptr},
-                    learner, client, workers_, clock_);
+    apps::Book book(file_, place->slot, learner, client);
+    book.loses_returned = task_.loses_returned;
+    Replica replica(
+        {.engine = *engine, .step_time = step_time(place->slot), .exchange = book.exchange()},
+        book.learner(), client, workers_, clock_);
     learner.replica = &replica;
-    learner.book = &book;
-    learner.is_exact = engine->clip <= 0;
     Status started = patiently([&](Deadline deadline) { return replica.start(deadline); });
     if (!started.ok()) return started;
-    book.begin_life(replica.engine().steps_done());
+    book.watch(replica, engine->clip);
     tell("started", {{"slot", place->slot}});
     start_ = clock_.now();
     Status trained = train(replica);
@@ -105,7 +101,7 @@ class LightReplica {
     }
     Status drained = patiently([&](Deadline deadline) { return replica.finish(deadline); });
     if (!drained.ok()) return drained;
-    book.finish(replica.engine(), learner.is_exact);
+    book.finish();
     tell("finished", {{"slot", place->slot},
                       {"steps", replica.engine().steps_done()},
                       {"digest", digest_text(replica.engine().shared())},
@@ -170,7 +166,7 @@ class LightReplica {
   const Task& task_;
   apps::HubAccess access_;
   std::optional<std::uint32_t> asked_;
-  BookFile& file_;
+  apps::BookFile& file_;
   SystemClock clock_;
   Workers workers_{1};
   TimePoint start_;
@@ -235,7 +231,7 @@ int run(const Arguments& arguments) {
   keep_freed_memory();
   const Result<Task> task = task_for(arguments, accesses->front());
   if (!task.ok()) return complain(task.error());
-  BookFile book(arguments.book);
+  apps::BookFile book(arguments.book);
   std::vector<std::unique_ptr<LightReplica>> replicas;
   std::vector<Status> outcomes(accesses->size(), Done{});
   {

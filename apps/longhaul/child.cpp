@@ -14,20 +14,18 @@
 namespace longhaul::apps {
 namespace {
 
+using access::OwnedFd;
+
 struct Pipe {
-  int read = -1;
-  int write = -1;
+  OwnedFd read;
+  OwnedFd write;
 };
 
 Result<Pipe> make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     return Error{ErrorCode::kIo, std::string("pipe: ") + std::strerror(errno)};
-  return Pipe{.read = ends[0], .write = ends[1]};
-}
-
-void close_file(int& descriptor) {
-  if (descriptor >= 0) ::close(std::exchange(descriptor, -1));
+  return Pipe{.read = OwnedFd(ends[0]), .write = OwnedFd(ends[1])};
 }
 
 struct ChildFiles {
@@ -46,6 +44,8 @@ struct ChildFiles {
   ::dup2(files.input, STDIN_FILENO);
   ::dup2(files.output, STDOUT_FILENO);
   if (files.errors >= 0) ::dup2(files.errors, STDERR_FILENO);
+  ::close_range(STDERR_FILENO + 1, ~0U, 0);  // sockets of relays among them
+  ::signal(SIGPIPE, SIG_DFL);
   ::execv(argv[0], argv);
   ::_exit(127);
 }
@@ -57,9 +57,9 @@ Result<Child> Child::start(const Setup& setup) {
   if (!output.ok()) return output.error();
   Result<Pipe> input = make_pipe();
   if (!input.ok()) return input.error();
-  int errors = -1;
-  if (!setup.errors.empty())
-    errors = ::open(setup.errors.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  OwnedFd errors(setup.errors.empty() ? -1
+                                      : ::open(setup.errors.c_str(),
+                                               O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   std::vector<char*> argv{const_cast<char*>(setup.program.c_str())};
   for (const std::string& argument : setup.arguments)
     argv.push_back(const_cast<char*>(argument.c_str()));
@@ -67,49 +67,41 @@ Result<Child> Child::start(const Setup& setup) {
   const pid_t parent = ::getpid();
   const pid_t id = ::fork();
   if (id == 0)
-    become(argv.data(), {.input = input->read, .output = output->write, .errors = errors},
+    become(argv.data(),
+           {.input = input->read.get(), .output = output->write.get(), .errors = errors.get()},
            setup.niceness, parent);
-  const int failure = errno;
-  close_file(input->read);
-  close_file(output->write);
-  close_file(errors);
-  if (!setup.is_fed) close_file(input->write);
-  Child child;
-  child.id_ = id;
-  child.output_ = output->read;
-  child.input_ = input->write;
-  if (id < 0) return Error{ErrorCode::kIo, std::string("fork: ") + std::strerror(failure)};
-  ::fcntl(child.output_, F_SETFL, O_NONBLOCK);
-  return child;
+  if (id < 0) return Error{ErrorCode::kIo, std::string("fork: ") + std::strerror(errno)};
+  ::fcntl(output->read.get(), F_SETFL, O_NONBLOCK);
+  return Child(id, std::move(output->read), setup.is_fed ? std::move(input->write) : OwnedFd(-1));
 }
 
 Child::Child(Child&& other) noexcept
     : id_(std::exchange(other.id_, -1)),
-      output_(std::exchange(other.output_, -1)),
-      input_(std::exchange(other.input_, -1)),
+      output_(std::move(other.output_)),
+      input_(std::move(other.input_)),
       partial_(std::move(other.partial_)),
       exit_code_(other.exit_code_) {}
 
-Child::~Child() {
-  if (id_ > 0 && !exit_code()) {
-    ::kill(id_, SIGKILL);
-    int status = 0;
-    while (::waitpid(id_, &status, 0) < 0 && errno == EINTR) {
-    }
+Child::~Child() { kill(); }
+
+void Child::kill() {
+  if (id_ <= 0 || exit_code()) return;
+  ::kill(id_, SIGKILL);
+  int status = 0;
+  while (::waitpid(id_, &status, 0) < 0 && errno == EINTR) {
   }
-  close_file(output_);
-  close_file(input_);
+  exit_code_ = 128 + SIGKILL;
 }
 
 std::vector<std::string> Child::read_lines() {
   std::vector<std::string> lines;
   std::array<char, 65536> part;
-  while (output_ >= 0) {
-    const ssize_t got = ::read(output_, part.data(), part.size());
+  while (output_.is_open()) {
+    const ssize_t got = ::read(output_.get(), part.data(), part.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) break;
     if (got <= 0) {
-      close_file(output_);
+      output_ = OwnedFd(-1);
       break;
     }
     partial_.append(part.data(), static_cast<std::size_t>(got));
@@ -127,15 +119,15 @@ std::vector<std::string> Child::read_lines() {
 void Child::write_line(const std::string& line) {
   const std::string text = line + '\n';
   std::size_t written = 0;
-  while (input_ >= 0 && written < text.size()) {
-    const ssize_t put = ::write(input_, text.data() + written, text.size() - written);
+  while (input_.is_open() && written < text.size()) {
+    const ssize_t put = ::write(input_.get(), text.data() + written, text.size() - written);
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return close_file(input_);
+    if (put < 0) return close_input();
     written += static_cast<std::size_t>(put);
   }
 }
 
-void Child::close_input() { close_file(input_); }
+void Child::close_input() { input_ = OwnedFd(-1); }
 
 void Child::signal(int number) const {
   if (id_ > 0 && !exit_code_) ::kill(id_, number);

@@ -5,8 +5,10 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "longhaul/access/owned_fd.h"
 #include "longhaul/base/result.h"
 
 namespace longhaul::apps {
@@ -30,22 +32,25 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   // For poll(); -1 once all has been read.
-  [[nodiscard]] int output() const { return output_; }
+  [[nodiscard]] int output() const { return output_.get(); }
   // The lines that have come; never blocks.
   std::vector<std::string> read_lines();
   void write_line(const std::string& line);
   void close_input();
 
   void signal(int number) const;
+  // SIGKILL, and it is gone when this returns; what it has written can still be read.
+  void kill();
   // Its exit code once it has ended; 128 + n if signal n ended it. Never blocks.
   std::optional<int> exit_code();
 
  private:
-  Child() = default;
+  Child(pid_t id, access::OwnedFd output, access::OwnedFd input)
+      : id_(id), output_(std::move(output)), input_(std::move(input)) {}
 
   pid_t id_ = -1;
-  int output_ = -1;
-  int input_ = -1;
+  access::OwnedFd output_;
+  access::OwnedFd input_;
   std::string partial_;
   std::optional<int> exit_code_;
 };

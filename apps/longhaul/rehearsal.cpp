@@ -4,32 +4,49 @@
 
 #include <algorithm>
 #include <csignal>
-#include <utility>
 
 #include "apps/longhaul/installed.h"
-#include "longhaul/base/clock.h"
 #include "longhaul/lab/links.h"
+#include "longhaul/lab/study.h"
 #include "longhaul/lab/target.h"
-#include "longhaul/lab/timing.h"
-#include "longhaul/plan/planner.h"
-#include "longhaul/plan/step_time.h"
 
 namespace longhaul::apps {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr int kPollMilliseconds = 100;
 constexpr Seconds kStartLimit{120.0};
-constexpr Seconds kEndLimit{60.0};
+constexpr Seconds kEndLimit{60.0};  // without a word from anyone
+constexpr std::size_t kMostFailedStarts = 20;
 
 Error failed(const std::string& what) { return Error{ErrorCode::kIo, what}; }
 
+std::string name_of_replica(std::size_t slot) { return "replica-" + std::to_string(slot); }
+
+// With the paths of the file that it is in, for links that follow a trace.
+Result<lab::Scenario> scenario_of(const TaskRequest& request) {
+  std::vector<lab::Setting> settings;
+  for (const std::string& text : request.settings) {
+    Result<lab::Setting> setting = lab::parse_setting(text);
+    if (!setting.ok()) return setting.error();
+    settings.push_back(std::move(setting).value());
+  }
+  return lab::load_scenario(request.scenario, scenario_directory().string(), settings);
+}
+
 }  // namespace
 
-Result<lab::RunResult> Rehearsal::run(const std::function<bool(const RehearsalView&)>& show) {
+Rehearsal::~Rehearsal() {
+  for (Seat& seat : seats_) seat.process.reset();
+  evaluator_.reset();
+  hub_.reset();
+  std::error_code ignored;
+  std::filesystem::remove_all(setup_.directory / "stamps", ignored);
+  std::filesystem::remove_all(setup_.directory / "journal", ignored);
+}
+
+Result<lab::RunResult> Rehearsal::run() {
   if (Status started = start(); !started.ok()) return started.error();
-  if (Status watched = watch(show); !watched.ok()) return watched.error();
+  if (Status watched = watch(); !watched.ok()) return watched.error();
   return result();
 }
 
@@ -41,25 +58,47 @@ Status Rehearsal::start() {
   if (!job.ok()) return job.error();
   job_ = std::move(job).value();
   view_.recipe = job_->recipe_text;
+  if (setup_.faults.is_wanted()) faults_.emplace(setup_.faults, job_->scenario.replicas.size());
   std::error_code failure;
-  std::filesystem::create_directories(setup_.directory, failure);
+  std::filesystem::remove_all(setup_.directory / "journal", failure);  // of a run that was killed
+  std::filesystem::create_directories(setup_.directory / "stamps", failure);
+  if (setup_.keeps_books) {
+    std::filesystem::remove_all(setup_.directory / "books", failure);
+    std::filesystem::create_directories(setup_.directory / "books", failure);
+    rounds_.open(setup_.directory / "books" / "rounds");
+  }
+  if (failure) return failed(setup_.directory.string() + ": " + failure.message());
+  if (Status hub = start_hub(); !hub.ok()) return hub;
+  if (Status evaluator = start_evaluator(); !evaluator.ok()) return evaluator;
+  view_.predicted_step_time = predicted_step_time();
+  return start_seats();
+}
+
+Status Rehearsal::start_hub() {
   std::vector<std::string> arguments{
       "hub",    setup_.task.scenario,         "--recipe", task_.recipe(),
-      "--seed", std::to_string(task_.seed()), "--listen", "127.0.0.1:0",
+      "--seed", std::to_string(task_.seed()), "--listen", "127.0.0.1:" + std::to_string(port_),
       "--json"};
   for (const std::string& setting : setup_.task.settings) {
     arguments.emplace_back("--set");
     arguments.push_back(setting);
   }
+  if (faults_) {
+    arguments.emplace_back("--dir");
+    arguments.push_back((setup_.directory / "journal").string());
+  }
   Result<Child> hub = Child::start({.program = (program_directory() / "longhaul").string(),
                                     .arguments = std::move(arguments),
                                     .errors = (setup_.directory / "hub.log").string()});
   if (!hub.ok()) return hub.error();
+  is_listening_ = false;
   hub_.emplace(std::move(hub).value());
-  if (Status up = wait_for("the hub", [this] { return port_ > 0; }); !up.ok()) return up;
-  const std::string torch = (program_directory() / "longhaul-torch").string();
+  return wait_for("the hub", [this] { return is_listening_; });
+}
+
+Status Rehearsal::start_evaluator() {
   Result<Child> evaluator =
-      Child::start({.program = torch,
+      Child::start({.program = (program_directory() / "longhaul-torch").string(),
                     .arguments = {"train", "--hub", "127.0.0.1:" + std::to_string(port_), "--name",
                                   "evaluator", "--evaluate"},
                     .errors = (setup_.directory / "evaluator.log").string(),
@@ -67,71 +106,62 @@ Status Rehearsal::start() {
                     .is_fed = true});
   if (!evaluator.ok()) return evaluator.error();
   evaluator_.emplace(std::move(evaluator).value());
-  if (Status up = wait_for("the evaluator", [this] { return parameters_ > 0; }); !up.ok())
-    return up;
-  view_.predicted_step_time = predicted_step_time();
-  return start_replicas();
+  return wait_for("the evaluator", [this] { return parameters_ > 0; });
 }
 
-Status Rehearsal::start_replicas() {
-  Result<std::vector<SimulatedPeer>> peers = lab::free_peers_of(job_->scenario);
-  if (!job_->recipe.recipe.is_free) peers = lab::peers_of(job_->scenario, job_->seed);
+Status Rehearsal::start_seats() {
+  const Result<lab::Scenario> scenario = scenario_of(setup_.task);
+  if (!scenario.ok()) return scenario.error();
+  Result<std::vector<SimulatedPeer>> peers = lab::free_peers_of(*scenario);
+  if (!job_->recipe.recipe.is_free) peers = lab::peers_of(*scenario, job_->seed);
   if (!peers.ok()) return peers.error();
+  seats_ = std::vector<Seat>(peers->size());
   for (std::size_t slot = 0; slot < peers->size(); ++slot) {
     Result<std::unique_ptr<Relay>> relay = Relay::start(
         {.target_port = static_cast<std::uint16_t>(port_), .link = (*peers)[slot].link});
     if (!relay.ok()) return relay.error();
-    relays_.push_back(std::move(relay).value());
-    const std::string name = "replica-" + std::to_string(slot);
-    std::vector<std::string> arguments{"train",
-                                       "--hub",
-                                       "127.0.0.1:" + std::to_string(relays_.back()->port()),
-                                       "--name",
-                                       name,
-                                       "--slot",
-                                       std::to_string(slot),
-                                       "--json"};
-    if (slot == 0) {
-      arguments.emplace_back("--stamps");
-      arguments.push_back(setup_.directory.string());
-    }
-    Result<Child> replica =
-        Child::start({.program = (program_directory() / "longhaul-torch").string(),
-                      .arguments = std::move(arguments),
-                      .errors = (setup_.directory / (name + ".log")).string()});
-    if (!replica.ok()) return replica.error();
-    replicas_.push_back(std::move(replica).value());
+    seats_[slot].relay = std::move(relay).value();
+    if (Status replica = start_replica(slot); !replica.ok()) return replica;
   }
-  if (Status up = wait_for("the replicas", [this] { return starts_ > 0; }); !up.ok()) return up;
-  for (const std::unique_ptr<Relay>& relay : relays_) relay->restart_trace();
+  const auto is_anyone_training = [this] { return started_.has_value(); };
+  if (Status up = wait_for("the replicas", is_anyone_training); !up.ok()) return up;
+  for (const Seat& seat : seats_) seat.relay->restart_trace();
   return Done{};
 }
 
-// From the scenario alone.
-std::optional<Seconds> Rehearsal::predicted_step_time() const {
-  Conditions links;
-  for (const lab::ReplicaSettings& replica : job_->scenario.replicas)
-    links.push_back({.compute = replica.step_time,
-                     .latency = replica.link.latency,
-                     .up = replica.link.up,
-                     .down = replica.link.down});
-  const Recipe& recipe = job_->recipe.recipe;
-  if (recipe.is_free) return least_step_time(links);
-  const RoundSizes sizes(recipe.codec, parameters_, links.size());
-  return make_planner({.kind = recipe.planner,
-                       .plan = recipe.plan,
-                       .may_look_ahead = job_->scenario.train.optimizer != "adamw",
-                       .seed = job_->seed,
-                       .steps = job_->scenario.train.steps},
-                      sizes)
-      ->first(links)
-      .step_time;
+Status Rehearsal::start_replica(std::size_t slot) {
+  Seat& seat = seats_[slot];
+  std::vector<std::string> arguments{"train",
+                                     "--hub",
+                                     "127.0.0.1:" + std::to_string(seat.relay->port()),
+                                     "--name",
+                                     name_of_replica(slot),
+                                     "--slot",
+                                     std::to_string(slot),
+                                     "--json"};
+  if (slot == 0) {
+    arguments.emplace_back("--stamps");
+    arguments.push_back((setup_.directory / "stamps").string());
+  }
+  if (setup_.keeps_books) {
+    arguments.emplace_back("--book");
+    arguments.push_back((setup_.directory / "books" / name_of_replica(slot)).string());
+  }
+  Result<Child> replica =
+      Child::start({.program = (program_directory() / "longhaul-torch").string(),
+                    .arguments = std::move(arguments),
+                    .errors = (setup_.directory / (name_of_replica(slot) + ".log")).string()});
+  if (!replica.ok()) return replica.error();
+  seat.process.emplace(std::move(replica).value());
+  seat.has_started = false;
+  return Done{};
 }
 
 Status Rehearsal::wait_for(const std::string& what, const std::function<bool()>& is_so) {
   const Deadline limit = deadline_after(kStartLimit);
   while (!is_so()) {
     if (Status read = read_all(); !read.ok()) return read;
+    if (!show_({})) return Error{ErrorCode::kClosed, "interrupted"};  // nothing to see yet
     if (SystemClock().now() > limit)
       return failed(what + " did not start; see " + setup_.directory.string() + "/*.log");
   }
@@ -139,167 +169,104 @@ Status Rehearsal::wait_for(const std::string& what, const std::function<bool()>&
 }
 
 Status Rehearsal::read_all() {
-  std::vector<std::pair<Child*, std::function<void(const Json&)>>> sources;
-  sources.emplace_back(&*hub_, [this](const Json& event) { on_hub(event); });
-  if (evaluator_)
-    sources.emplace_back(&*evaluator_, [this](const Json& event) { on_evaluator(event); });
-  for (std::size_t slot = 0; slot < replicas_.size(); ++slot)
-    sources.emplace_back(&replicas_[slot],
-                         [this, slot](const Json& event) { on_replica(slot, event); });
   std::vector<pollfd> waiting;
-  for (const auto& [child, handler] : sources) {
-    if (child->output() >= 0) waiting.push_back({.fd = child->output(), .events = POLLIN});
-  }
+  const auto wait_for_output = [&](const std::optional<Child>& child) {
+    if (child && child->output() >= 0) waiting.push_back({.fd = child->output(), .events = POLLIN});
+  };
+  wait_for_output(hub_);
+  wait_for_output(evaluator_);
+  for (const Seat& seat : seats_) wait_for_output(seat.process);
   (void)::poll(waiting.data(), waiting.size(), kPollMilliseconds);
-  for (const auto& [child, handler] : sources) {
-    for (const std::string& line : child->read_lines()) {
-      const Json event = Json::parse(line, nullptr, false);
-      if (event.is_object() && event.contains("event")) handler(event);
-    }
+  if (hub_) read(*hub_, [this](const auto& event) { on_hub(event); });
+  if (evaluator_) read(*evaluator_, [this](const auto& event) { on_evaluator(event); });
+  for (std::size_t slot = 0; slot < seats_.size(); ++slot) {
+    if (seats_[slot].process)
+      read(*seats_[slot].process, [this, slot](const auto& event) { on_replica(slot, event); });
   }
   return check_children();
 }
 
 // A process that ends before the run does, or with a failure, ends it all.
+Status Rehearsal::look_at(Child& child, const std::string& name, bool may_end) const {
+  const std::optional<int> code = child.exit_code();
+  if (!code || child.output() >= 0) return Done{};  // it lives, or has not told all
+  if (*code == 0 && may_end) return Done{};
+  if (*code == 130 && is_ending_) return Done{};
+  return failed(name + " ended with " + std::to_string(*code) +
+                (*code == 0 ? " before the run was over" : "") + "; see " +
+                (setup_.directory / (name + ".log")).string());
+}
+
 Status Rehearsal::check_children() {
-  const auto look = [&](Child& child, const std::string& name) -> Status {
-    const std::optional<int> code = child.exit_code();
-    if (!code || *code == 0 || (is_ending_ && *code == 130)) return Done{};
-    return failed(name + " ended with " + std::to_string(*code) + "; see " +
-                  (setup_.directory / (name + ".log")).string());
-  };
-  if (Status hub = look(*hub_, "hub"); !hub.ok()) return hub;
-  if (evaluator_) {
-    if (Status evaluator = look(*evaluator_, "evaluator"); !evaluator.ok()) return evaluator;
+  if (hub_) {
+    if (Status hub = look_at(*hub_, "hub", has_finished()); !hub.ok()) return hub;
   }
-  for (std::size_t slot = 0; slot < replicas_.size(); ++slot) {
-    Status replica = look(replicas_[slot], "replica-" + std::to_string(slot));
-    if (!replica.ok()) return replica;
+  if (evaluator_) {
+    Status evaluator = look_at(*evaluator_, "evaluator", is_final_scored_);
+    if (!evaluator.ok()) return evaluator;
+  }
+  for (std::size_t slot = 0; slot < seats_.size(); ++slot) {
+    if (Status replica = check_replica(slot); !replica.ok()) return replica;
   }
   return Done{};
 }
 
-void Rehearsal::on_hub(const Json& event) {
-  const std::string name = event.at("event");
-  if (name == "listening") {
-    port_ = event.at("port");
-  } else if (name == "status") {
-    view_.status = event;
-  } else if (name == "plan") {
-    const Result<Merge> merge = parse_merge(event.at("merge").get<std::string>());
-    run_.plans.push_back(
-        {.step = event.at("step"),
-         .time = Seconds(event.at("time_s").get<double>()),
-         .plan = {.keep_ratio = event.at("keep_ratio"),
-                  .delay_steps = event.at("delay_steps"),
-                  .merge = merge.ok() ? *merge : Merge::kOptimizer},
-         .predicted_step_time = Seconds(event.at("predicted_step_time_s").get<double>()),
-         .reason = event.at("reason")});
-  }
+Status Rehearsal::check_replica(std::size_t slot) {
+  Seat& seat = seats_[slot];
+  if (!seat.process) return Done{};
+  Status replica = look_at(*seat.process, name_of_replica(slot), !seat.digest.empty());
+  if (replica.ok() || !faults_ || seat.has_started) return replica;
+  // The hub or the link was away when it asked what there is to do: it tries again.
+  if (!hub_) return Done{};
+  if (++seat.failed_starts > kMostFailedStarts) return replica;
+  return start_replica(slot);
 }
 
-void Rehearsal::on_replica(std::size_t slot, const Json& event) {
-  const std::string name = event.at("event");
-  if (name == "started") {
-    ++starts_;
-  } else if (name == "step") {
-    const std::size_t step = event.at("step");
-    lab::StepPoint& point = steps_[step];
-    point.step = step;
-    point.time = std::max(point.time, Seconds(event.at("time_s").get<double>()));
-    point.loss +=
-        event.at("loss").get<double>() / static_cast<double>(job_->scenario.replicas.size());
-    view_.time_s = std::max(view_.time_s, point.time.count());
-  } else if (name == "stamp") {
-    evaluator_->write_line(std::to_string(event.at("step").get<std::size_t>()) + ' ' +
-                           std::to_string(event.at("time_s").get<double>()) + ' ' +
-                           event.at("file").get<std::string>());
-  } else if (name == "finished") {
-    digests_[slot] = event.at("digest");
-    late_steps_ += event.at("late_steps").get<std::size_t>();
-    run_.non_finite_steps += event.at("non_finite_steps").get<std::size_t>();
-  } else if (name == "final") {
-    evaluator_->write_line("0 0 " + event.at("file").get<std::string>());
-    evaluator_->close_input();
-  }
+Seconds Rehearsal::time() const {
+  return started_ ? Seconds(SystemClock().now() - *started_) : Seconds(0);
 }
 
-void Rehearsal::on_evaluator(const Json& event) {
-  if (event.at("event") == "ready") {
-    parameters_ = event.at("parameters");
-    return;
-  }
-  const std::size_t step = event.at("step");
-  if (step == 0) {
-    run_.final_loss = event.at("loss").get<double>();
-    run_.final_accuracy = event.at("accuracy").get<double>();
-    is_final_scored_ = true;
-    return;
-  }
-  run_.evaluations.push_back({.step = step,
-                              .time = Seconds(event.at("time_s").get<double>()),
-                              .loss = event.at("loss"),
-                              .accuracy = event.at("accuracy")});
-  const std::vector<double> smooth = lab::smoothed_metric(job_->scenario.target, run_.evaluations);
-  if (!smooth.empty()) view_.metric = smooth.back();
-  end_if_done();
+bool Rehearsal::is_everyone_there() const {
+  if (!hub_ || !view_.status.contains("replicas")) return false;
+  std::size_t enrolled = 0;
+  for (const auto& replica : view_.status.at("replicas"))
+    enrolled += replica.at("enrolled").get<bool>() ? 1U : 0U;
+  return enrolled == seats_.size();
 }
 
+// Everyone is to be there: the last step is for all.
 void Rehearsal::end_if_done() {
-  if (is_ending_ || job_->scenario.train.stop != "target" ||
-      !lab::target_reached(job_->scenario.target, run_.evaluations))
-    return;
+  if (is_ending_) return;
+  const bool is_done = job_->scenario.train.stop == "target" &&
+                       lab::target_reached(job_->scenario.target, run_.evaluations);
+  if (!is_done && run_.status == "done") return;
+  if (faults_ && run_.status == "diverged") faults_->stop();
+  if (faults_ && !(faults_->is_over(time()) && is_everyone_there())) return;
   is_ending_ = true;
   hub_->signal(SIGINT);
 }
 
-Status Rehearsal::watch(const std::function<bool(const RehearsalView&)>& show) {
-  std::optional<Deadline> limit;
-  while (!is_final_scored_) {
+Status Rehearsal::watch() {
+  const Faults::Hands hands{.begin = [this](const Fault& fault) { return begin(fault); },
+                            .end = [this](const Fault& fault) { return end(fault); }};
+  TimePoint heard = SystemClock().now();
+  while (!is_final_scored_ || (hub_ && hub_->output() >= 0)) {
     if (Status read = read_all(); !read.ok()) return read;
-    const bool goes_on = show(view_);
-    if (!goes_on && !is_ending_) {
-      is_ending_ = true;
-      run_.status = "interrupted";
-      hub_->signal(SIGINT);
+    if (std::exchange(was_heard_, false)) heard = SystemClock().now();
+    if (faults_) {
+      if (Status fault = faults_->on_tick(time(), hands); !fault.ok()) return fault;
+      view_.faults = faults_->begun();
+      view_.fault = faults_->last();
     }
-    const bool is_over = is_ending_ || digests_.size() == replicas_.size();
-    if (is_over && !limit) limit = deadline_after(kEndLimit);
-    if (limit && SystemClock().now() > *limit)
+    end_if_done();
+    if (!show_(view_) && !is_ending_) {
+      run_.status = "interrupted";
+      if (faults_) faults_->stop();
+    }
+    if ((is_ending_ || has_finished()) && SystemClock().now() - heard > kEndLimit)
       return failed("the run did not end in time; see " + setup_.directory.string() + "/*.log");
   }
   return Done{};
-}
-
-Result<lab::RunResult> Rehearsal::result() {
-  for (const auto& [slot, digest] : digests_) {
-    if (digest != digests_.begin()->second)
-      return Error{ErrorCode::kMismatch, "the shared model differs between replicas"};
-  }
-  if (digests_.size() != replicas_.size()) return failed("not every replica has finished");
-  run_.recipe = job_->recipe_text;
-  run_.seed = job_->seed;
-  run_.lr = job_->recipe.lr;
-  run_.replicas = replicas_.size();
-  run_.parameters = parameters_;
-  for (const auto& [step, point] : steps_) run_.losses.push_back(point);
-  run_.steps = run_.losses.size();
-  run_.virtual_time = run_.losses.empty() ? Seconds(0) : run_.losses.back().time;
-  run_.digest = digests_.begin()->second;
-  const Json& status = view_.status;
-  for (const Json& replica : status.at("replicas")) {
-    run_.bytes_up += replica.at("bytes_up").get<std::uint64_t>();
-    run_.bytes_down += replica.at("bytes_down").get<std::uint64_t>();
-  }
-  run_.keep_ratio = status.at("keep_ratio");
-  run_.delay_steps = status.at("delay_steps");
-  run_.merge = status.at("merge");
-  run_.codec = job_->recipe.recipe.codec.name();
-  run_.predicted_step_time = view_.predicted_step_time;
-  run_.late_steps = late_steps_;
-  if (job_->recipe.recipe.planner == PlannerKind::kNone) run_.plans.clear();
-  lab::fill_in_times(job_->scenario, run_);
-  return std::move(run_);
 }
 
 }  // namespace longhaul::apps

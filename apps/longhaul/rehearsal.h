@@ -1,9 +1,9 @@
 // One run of a rehearsal: a hub, a relay and a replica for each link of the scenario, and an
-// evaluator, as real processes on this machine.
+// evaluator, as real processes on this machine; on request with faults.
 #pragma once
 
-#include <deque>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,7 +14,10 @@
 #include <vector>
 
 #include "apps/longhaul/child.h"
+#include "apps/longhaul/faults.h"
 #include "apps/longhaul/job_options.h"
+#include "apps/longhaul/round_audit.h"
+#include "longhaul/base/clock.h"
 #include "longhaul/lab/results.h"
 #include "longhaul/link/relay.h"
 
@@ -27,47 +30,103 @@ struct RehearsalView {
   std::optional<double> metric;   // of the target, smoothed; nothing before three evaluations
   nlohmann::ordered_json status;  // the hub's last
   double time_s = 0;              // since the start
+  std::size_t faults = 0;         // that have begun
+  std::string fault;              // the last one
 };
 
 class Rehearsal {
  public:
   struct Setup {
     TaskRequest task;
-    std::filesystem::path directory;  // for logs and copies of the model; made, and kept
+    std::filesystem::path directory;  // for logs; made, and kept
+    FaultSettings faults;
+    bool keeps_books = false;  // in the directory, for tests/e2e/books.py
   };
-  explicit Rehearsal(Setup setup) : setup_(std::move(setup)) {}
+  // `show` is called a few times a second; false ends the run early.
+  using Show = std::function<bool(const RehearsalView&)>;
+  Rehearsal(Setup setup, Show show) : setup_(std::move(setup)), show_(std::move(show)) {}
+  // Ends every process, and removes all but logs and books.
+  ~Rehearsal();
+  Rehearsal(const Rehearsal&) = delete;
+  Rehearsal& operator=(const Rehearsal&) = delete;
 
-  // Runs to its end. `show` is called a few times a second; false ends it early.
-  Result<lab::RunResult> run(const std::function<bool(const RehearsalView&)>& show);
+  // Runs to its end. kClosed: it was interrupted before there was anything to tell.
+  Result<lab::RunResult> run();
+  // After it: what happened, in one line.
+  [[nodiscard]] std::string fault_report() const;
 
  private:
+  // Of a replica of the scenario, whichever process it is.
+  struct Seat {
+    std::unique_ptr<Relay> relay;
+    std::optional<Child> process;
+    bool is_new = true;  // no process of it has been replaced
+    bool has_started = false;
+    Seconds offset{};    // of the clock of its process against the run's
+    std::string digest;  // of the model at the end; empty: it has not finished
+    std::size_t failed_starts = 0;
+    std::size_t not_finite = 0;  // losses in a row
+  };
+
+  // rehearsal.cpp: processes, and the course of the run.
   Status start();
-  Status start_replicas();
-  Status watch(const std::function<bool(const RehearsalView&)>& show);
-  Status read_all();
+  Status start_hub();
+  Status start_evaluator();
+  Status start_seats();
+  Status start_replica(std::size_t slot);
   Status wait_for(const std::string& what, const std::function<bool()>& is_so);
+  Status watch();
+  Status read_all();
   Status check_children();
+  Status check_replica(std::size_t slot);
+  [[nodiscard]] Status look_at(Child& child, const std::string& name, bool may_end) const;
+  void end_if_done();
+  [[nodiscard]] bool is_everyone_there() const;
+  [[nodiscard]] Seconds time() const;
+
+  // rehearsal_faults.cpp
+  Status begin(const Fault& fault);
+  Status end(const Fault& fault);
+  void kill_hub();
+  void kill_replica(std::size_t slot);
+
+  // rehearsal_events.cpp: what the processes tell, and what comes of it.
+  void read(Child& child, const std::function<void(const nlohmann::ordered_json&)>& handler);
   void on_hub(const nlohmann::ordered_json& event);
   void on_replica(std::size_t slot, const nlohmann::ordered_json& event);
+  void on_step(Seat& seat, const nlohmann::ordered_json& event);
+  void on_stamp(const Seat& seat, const nlohmann::ordered_json& event);
   void on_evaluator(const nlohmann::ordered_json& event);
   [[nodiscard]] std::optional<Seconds> predicted_step_time() const;
-  void end_if_done();
+  [[nodiscard]] bool has_finished() const;
+  [[nodiscard]] Status check_end() const;
   Result<lab::RunResult> result();
 
+  struct Step {
+    Seconds time{};
+    double losses = 0;
+    std::size_t count = 0;
+  };
+
   Setup setup_;
+  Show show_;
   v1::Task task_;
   std::optional<lab::Job> job_;
-  std::vector<std::unique_ptr<Relay>> relays_;
+  std::optional<Faults> faults_;
   std::optional<Child> hub_;
   std::optional<Child> evaluator_;
-  std::deque<Child> replicas_;
+  std::vector<Seat> seats_;
   int port_ = 0;
+  bool is_listening_ = false;
   std::size_t parameters_ = 0;
-  std::size_t starts_ = 0;
+  std::optional<TimePoint> started_;
   bool is_ending_ = false;
   bool is_final_scored_ = false;
-  std::map<std::size_t, lab::StepPoint> steps_;
-  std::map<std::size_t, std::string> digests_;  // by slot
+  bool was_heard_ = false;  // since the last look
+  std::size_t last_stamp_ = 0;
+  std::map<std::size_t, Step> steps_;
+  RoundAudit audit_;
+  std::ofstream rounds_;  // of the books
   std::size_t late_steps_ = 0;
   RehearsalView view_;
   lab::RunResult run_;

@@ -1,15 +1,13 @@
 // longhaul rehearse: hub and replicas as real processes on this machine, over emulated links.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <array>
-#include <cstdio>
+#include <csignal>
 #include <iostream>
 #include <memory>
 
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/lab_files.h"
+#include "apps/longhaul/live_lines.h"
 #include "apps/longhaul/rehearsal.h"
 #include "longhaul/lab/study.h"
 #include "longhaul/lab/summary.h"
@@ -25,6 +23,10 @@ struct RehearseArguments {
   std::string seeds;
   std::vector<std::string> settings;
   std::string out;
+  std::size_t faults = 0;
+  std::uint64_t fault_seed = 1;
+  std::string duration;
+  bool keeps_books = false;
   bool json = false;
 };
 
@@ -32,65 +34,6 @@ int complain(const Error& error) {
   std::cerr << "longhaul rehearse: " << error.message << '\n';
   return error.code == ErrorCode::kInvalidArgument ? kExitWrongUse : kExitFailed;
 }
-
-std::string formatted(const char* format, double value) {
-  std::array<char, 64> text{};
-  (void)std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
-// One line for the run and one for each replica: rewritten in place on a terminal, now and then
-// elsewhere.
-class LiveLines {
- public:
-  explicit LiveLines(std::string target) : target_(std::move(target)) {}
-
-  void show(const RehearsalView& view) {
-    const double every = is_terminal_ ? 0.2 : 5.0;
-    if (view.status.is_null() || view.time_s < next_s_) return;
-    next_s_ = view.time_s + every;
-    std::string text;
-    const std::size_t count = lines_;
-    if (is_terminal_ && count > 0) text = "\033[" + std::to_string(count) + "A";
-    lines_ = 0;
-    std::string head =
-        view.recipe + ": " + formatted("%.1f s", view.time_s) + ", round " +
-        std::to_string(view.status.at("next_round").get<std::size_t>()) +
-        formatted(", keep %.3g %%", 100 * view.status.at("keep_ratio").get<double>()) +
-        formatted(", %.0f steps late", view.status.at("delay_steps").get<double>());
-    if (view.metric) head += ", " + target_ + formatted(" %.4f", *view.metric);
-    add(text, head);
-    for (const auto& replica : view.status.at("replicas")) {
-      if (!is_terminal_) break;
-      const auto rate = [&](const char* key) {
-        return replica.at(key).is_null() ? std::string("-")
-                                         : formatted("%.1f", replica.at(key).get<double>() / 1e6);
-      };
-      add(text,
-          "  " + replica.at("name").get<std::string>() + "  step " +
-              formatted("%4.0f", replica.at("step").get<double>()) +
-              formatted("  loss %.3f", replica.at("loss").get<double>()) + "  link " +
-              rate("up_bits_per_s") + " / " + rate("down_bits_per_s") + " Mbit/s " +
-              formatted("%.0f ms", 1e3 * replica.at("latency_s").get<double>()) +
-              formatted("  waiting %.0f %%", 100 * replica.at("waiting_share").get<double>()));
-    }
-    std::cerr << text << std::flush;
-  }
-  void next_run() {
-    next_s_ = 0;
-    lines_ = 0;
-  }
-
- private:
-  void add(std::string& text, const std::string& line) {
-    text += is_terminal_ ? "\r\033[K" + line + '\n' : line + '\n';
-    ++lines_;
-  }
-  bool is_terminal_ = ::isatty(STDERR_FILENO) != 0;
-  std::string target_;
-  std::size_t lines_ = 0;
-  double next_s_ = 0;
-};
 
 std::string prediction_text(const std::vector<lab::RunResult>& runs) {
   std::string text;
@@ -112,60 +55,105 @@ bool was_in_time(const lab::RunResult& run) {
   return false;
 }
 
-int run_rehearse(const RehearseArguments& arguments) {
-  std::vector<std::string> settings = arguments.settings;
-  settings.insert(settings.begin(), "train.stop=target");
-  const Result<v1::Task> first = task_of({.scenario = arguments.scenario, .settings = settings});
-  if (!first.ok()) return complain(first.error());
-  const Result<lab::Job> job = job_of(*first);
-  if (!job.ok()) return complain(job.error());
-  std::vector<std::string> recipes = lab::split_list(arguments.recipes);
-  if (recipes.empty()) recipes = job->scenario.recipes;
+// What is to be rehearsed, checked before anything starts.
+struct Programme {
+  lab::Job job;  // of the first
+  std::vector<std::string> settings;
+  std::vector<std::string> recipes;
   std::vector<std::uint64_t> seeds{1};
+  FaultSettings faults;
+  bool keeps_books = false;
+  std::filesystem::path out;
+};
+
+Result<Programme> programme_of(const RehearseArguments& arguments) {
+  Programme programme;
+  programme.settings = arguments.settings;
+  programme.settings.insert(programme.settings.begin(), "train.stop=target");
+  const Result<v1::Task> first =
+      task_of({.scenario = arguments.scenario, .settings = programme.settings});
+  if (!first.ok()) return first.error();
+  Result<lab::Job> job = job_of(*first);
+  if (!job.ok()) return job.error();
+  programme.job = std::move(job).value();
+  programme.recipes = lab::split_list(arguments.recipes);
+  if (programme.recipes.empty()) programme.recipes = programme.job.scenario.recipes;
   if (!arguments.seeds.empty()) {
     Result<std::vector<std::uint64_t>> asked = lab::parse_seeds(arguments.seeds);
-    if (!asked.ok()) return complain(std::move(asked).error().within("--seed"));
-    seeds = std::move(asked).value();
+    if (!asked.ok()) return std::move(asked).error().within("--seed");
+    programme.seeds = std::move(asked).value();
   }
-  const std::string out =
-      arguments.out.empty() ? "longhaul-results/rehearse-" + job->scenario.name : arguments.out;
-  for (const std::string& recipe : recipes) {
+  for (const std::string& recipe : programme.recipes) {
     const Result<v1::Task> task =
-        task_of({.scenario = arguments.scenario, .settings = settings, .recipe = recipe});
-    if (!task.ok()) return complain(task.error());
+        task_of({.scenario = arguments.scenario, .settings = programme.settings, .recipe = recipe});
+    if (!task.ok()) return task.error();
   }
-  Result<LabFiles> files = LabFiles::open(out);
-  if (!files.ok()) return complain(files.error());
-  notice_interrupts();
-  LiveLines lines(job->scenario.target.metric);
-  bool is_in_time = true;
-  for (const std::uint64_t seed : seeds) {
-    for (const std::string& recipe : recipes) {
-      if (is_interrupted()) break;
+  programme.faults = {.count = arguments.faults, .seed = arguments.fault_seed};
+  if (!arguments.duration.empty()) {
+    const Result<Seconds> duration = parse_duration(arguments.duration);
+    if (!duration.ok()) return Error(duration.error()).within("--for");
+    programme.faults.duration = *duration;
+  }
+  if (programme.faults.is_wanted() && programme.job.scenario.train.stop != "target")
+    return Error{ErrorCode::kInvalidArgument, "--faults: a run with faults ends at its target"};
+  programme.keeps_books = arguments.keeps_books;
+  programme.out = arguments.out.empty() ? "longhaul-results/rehearse-" + programme.job.scenario.name
+                                        : arguments.out;
+  return programme;
+}
+
+// Runs one after the other. A failure ends it; what was done before stays.
+Status rehearse_all(const Programme& programme, const std::string& scenario, LabFiles& files,
+                    bool& is_in_time) {
+  LiveLines lines(programme.job.scenario.target.metric);
+  for (const std::uint64_t seed : programme.seeds) {
+    for (const std::string& recipe : programme.recipes) {
+      if (is_interrupted()) return Done{};
       lines.next_run();
-      Rehearsal rehearsal(
-          {.task = {.scenario = arguments.scenario,
-                    .settings = settings,
-                    .recipe = recipe,
-                    .seed = seed},
-           .directory = std::filesystem::path(out) / (recipe + "-" + std::to_string(seed))});
-      const Result<lab::RunResult> run = rehearsal.run([&](const RehearsalView& view) {
-        lines.show(view);
-        return !is_interrupted();
-      });
-      if (!run.ok()) return complain(Error(run.error()).within(recipe));
-      is_in_time = was_in_time(*run) && is_in_time;
-      if (Status added = files->add(*run); !added.ok()) return complain(added.error());
+      Rehearsal rehearsal({.task = {.scenario = scenario,
+                                    .settings = programme.settings,
+                                    .recipe = recipe,
+                                    .seed = seed},
+                           .directory = programme.out / (recipe + "-" + std::to_string(seed)),
+                           .faults = programme.faults,
+                           .keeps_books = programme.keeps_books},
+                          [&](const RehearsalView& view) {
+                            lines.show(view);
+                            return !is_interrupted();
+                          });
+      const Result<lab::RunResult> run = rehearsal.run();
+      if (!run.ok() && is_interrupted()) return Done{};
+      if (!run.ok()) return Error(run.error()).within(recipe);
+      if (programme.faults.is_wanted()) {
+        std::cerr << recipe << ": " << rehearsal.fault_report() << '\n';
+      } else {
+        is_in_time = was_in_time(*run) && is_in_time;
+      }
+      if (Status added = files.add(*run); !added.ok()) return added;
     }
   }
-  const Result<std::vector<lab::RunResult>> runs = files->finish(job->scenario);
+  return Done{};
+}
+
+int run_rehearse(const RehearseArguments& arguments) {
+  const Result<Programme> programme = programme_of(arguments);
+  if (!programme.ok()) return complain(programme.error());
+  Result<LabFiles> files = LabFiles::open(programme->out);
+  if (!files.ok()) return complain(files.error());
+  notice_interrupts();
+  (void)std::signal(SIGPIPE, SIG_IGN);  // a child that ends while it is written to
+  bool is_in_time = true;
+  const Status rehearsed = rehearse_all(*programme, arguments.scenario, *files, is_in_time);
+  const Result<std::vector<lab::RunResult>> runs = files->finish(programme->job.scenario);
   if (!runs.ok()) return complain(runs.error());
   if (arguments.json) {
-    std::cout << lab_json(job->scenario, *runs, std::nullopt) << '\n';
-  } else {
-    if (!runs->empty()) std::cout << lab::summary_table(job->scenario, *runs) << '\n';
-    std::cout << prediction_text(*runs) << "report: " << files->report().string() << '\n';
+    if (rehearsed.ok() || !runs->empty())
+      std::cout << lab_json(programme->job.scenario, *runs, std::nullopt) << '\n';
+  } else if (!runs->empty()) {
+    std::cout << lab::summary_table(programme->job.scenario, *runs) << '\n'
+              << prediction_text(*runs) << "report: " << files->report().string() << '\n';
   }
+  if (!rehearsed.ok()) return complain(rehearsed.error());
   if (is_interrupted()) return kExitInterrupted;
   return is_in_time ? kExitDone : kExitFailed;
 }
@@ -192,12 +180,25 @@ void add_rehearse(CLI::App& program, Run& run) {
   rehearse->add_option("--out", arguments->out,
                        "Directory for results.json, report.html, events.jsonl and logs (default: "
                        "./longhaul-results/rehearse-SCENARIO)");
+  rehearse->add_option(
+      "--faults", arguments->faults,
+      "At least so many faults at random times: processes killed or stopped, links "
+      "cut or reset, the hub killed and started again");
+  rehearse->add_option("--fault-seed", arguments->fault_seed, "Seed of the faults")
+      ->capture_default_str();
+  rehearse->add_option("--for", arguments->duration, "Faults for at least so long, such as 20min");
+  rehearse->add_flag("--books", arguments->keeps_books,
+                     "Keep the books of all replicas in --out, for tests/e2e/books.py");
   rehearse->add_flag("--json", arguments->json, "One JSON object on standard output");
   rehearse->footer(
       "Starts a hub, and for each replica of the scenario a process and a relay that emulates its\n"
-      "link. A run ends at the target (--set train.stop=steps: after all steps).\n\nExamples:\n"
+      "link. A run ends at the target (--set train.stop=steps: after all steps). With faults it\n"
+      "ends when they are over, everyone is back and the target is reached; then all models must "
+      "be\n"
+      "equal, and every round closed once.\n\nExamples:\n"
       "  longhaul rehearse\n"
-      "  longhaul rehearse fashion-wan --recipe d-sgd,auto");
+      "  longhaul rehearse fashion-wan --recipe d-sgd,auto\n"
+      "  longhaul rehearse smoke --recipe auto --set train.steps=100000 --faults 50");
   rehearse->callback([=, &run] { run = [=] { return run_rehearse(*arguments); }; });
 }
 

@@ -35,6 +35,8 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
   train->add_option("--stamps", arguments.stamps,
                     "Directory for copies of the shared model, one per evaluation");
   add_rate(*train, arguments.rate, "Send updates at this rate at most, such as 20mbit");
+  train->add_option("--book", arguments.book,
+                    "Write down what is submitted, merged and returned, for tests/e2e/books.py");
   train->add_flag("--evaluate", arguments.evaluate,
                   "Do not train: score the copies named on standard input, one per line");
   train->add_flag("--json", arguments.json, "Events, one JSON object per line");

@@ -27,6 +27,7 @@ struct TrainArguments {
   std::string checkpoint_every;  // steps, or a duration
   bool resume = false;
   std::optional<Bandwidth> rate;  // of bulk data to the hub, at most
+  std::string book;               // a file, for tests
   bool evaluate = false;
   bool json = false;
 };

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "apps/longhaul/book.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul_torch/train_news.h"
 #include "longhaul/base/file.h"
@@ -111,13 +112,17 @@ class Trainer {
     const Result<EngineSetup> engine = lab::engine_setup(job_, workload_->layers());
     if (!engine.ok()) return engine.error();
     learner_ = workload_->make_learner(slot_);
+    book_ = std::make_unique<Book>(book_file_, slot_, *learner_, *client_);
     replica_ = std::make_unique<Replica>(
-        Replica::Setup{.engine = *engine, .step_time = job_.scenario.replicas[slot_].step_time},
-        *learner_, *client_, workers_, clock_);
+        Replica::Setup{.engine = *engine,
+                       .step_time = job_.scenario.replicas[slot_].step_time,
+                       .exchange = book_->exchange()},
+        book_->learner(), *client_, workers_, clock_);
     Status started = resumed_
                          ? replica_->resume(*resumed_)
                          : patiently([&](Deadline deadline) { return replica_->start(deadline); });
     if (!started.ok()) return started;
+    book_->watch(*replica_, engine->clip);
     saved_step_ = replica_->engine().steps_done();
     saved_at_ = clock_.now();
     news_.started(slot_, saved_step_, resumed_.has_value());
@@ -220,6 +225,7 @@ class Trainer {
   Status finish() {
     Status drained = patiently([&](Deadline deadline) { return replica_->finish(deadline); });
     if (!drained.ok()) return drained;
+    book_->finish();
     const Engine& engine = replica_->engine();
     news_.event("finished", {{"steps", engine.steps_done()},
                              {"digest", digest_text(engine.shared())},
@@ -262,6 +268,8 @@ class Trainer {
   std::size_t slot_ = 0;
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<HubClient> client_;
+  BookFile book_file_{arguments_.book};
+  std::unique_ptr<Book> book_;
   std::unique_ptr<Replica> replica_;
   std::size_t late_steps_ = 0;
 };

@@ -1,13 +1,17 @@
-"""Adds up the books of light replicas and what the hub says of its rounds: every update that was submitted is in
+#!/usr/bin/env python3
+"""Adds up the books of replicas and what the hub says of its rounds: every update that was submitted is in
 exactly one mean, or came back to its replica; nothing counts twice; every replica merged every round once.
 
 An update whose life ended before it heard of it (its process was killed, or its state replaced) is in one mean or
 in none. Rounds of which a killed hub could not tell any more are found by what is in their mean.
+
+usage: books.py DIRECTORY    as `longhaul rehearse --books` leaves it
 """
 import collections
 import itertools
 import json
 import pathlib
+import sys
 
 # Of |Σ what was sent - members · mean| against Σ |what was sent|, in float32.
 TOLERANCE = 1e-5
@@ -138,3 +142,21 @@ class Books:
         scale = sum(entry["magnitude"] for entry in sent) or 1.0
         return all(abs(members * mean[number] - sum(entry[number] for entry in sent)) <= TOLERANCE * scale
                    for number in NUMBERS)
+
+
+def main(directory):
+    rounds = [json.loads(line) for line in (directory / "rounds").read_text().splitlines()]
+    ledger = Books(read(*directory.glob("replica-*")), rounds)
+    ledger.check()
+    sent = sum(len(lives) for lives in ledger.submitted.values())
+    unheard = sum(life not in ledger.merged[step] for step, lives in ledger.submitted.items() for life in lives)
+    worst = max(end["imbalance"] for end in ledger.finished.values())
+    print(f"{len(ledger.merged)} rounds, {sent} updates: each in one mean or returned ({len(ledger.returned())}), "
+          f"but for {unheard} whose process did not live to hear of it; accounts balance to {worst:.1e}")
+
+
+if __name__ == "__main__":
+    try:
+        main(pathlib.Path(sys.argv[1]))
+    except Unbalanced as wrong:
+        sys.exit(f"books.py: {wrong}")

@@ -165,6 +165,13 @@ class AtRandom(FaultTest):
             self.links[slot].command("drop")
         return lambda: None
 
+    def start_again(self):
+        """Who asked what there is to do while the hub was away, and so did not get to start."""
+        for slot, replica in self.alive.items():
+            if replica.process.poll() is not None:
+                self.assertEqual(replica.named("started"), [], replica.errors)
+                self.start_replica(slot)
+
     def test_fifty_faults_in_one_run_lose_nothing(self):
         random_ = random.Random(self.seed)
         self.start_hub()
@@ -190,6 +197,7 @@ class AtRandom(FaultTest):
                 undo()
         for _, undo in under_way.values():
             undo()
+        self.start_again()
         self.enrolled()
         self.goes_on(10)
         ledger = self.finish()

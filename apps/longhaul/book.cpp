@@ -1,14 +1,13 @@
-#include "bench/light_book.h"
+#include "apps/longhaul/book.h"
 
 #include <unistd.h>
 
 #include <cmath>
-#include <utility>
 
 #include "longhaul/codec/digest.h"
 #include "longhaul/codec/payload.h"
 
-namespace longhaul::bench {
+namespace longhaul::apps {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -48,8 +47,8 @@ void BookFile::write(const Json& entry) {
   file_ << line << std::flush;
 }
 
-Book::Book(BookFile& file, std::size_t slot, std::size_t elements)
-    : file_(file), slot_(slot), elements_(elements) {}
+Book::Book(BookFile& file, std::size_t slot, Learner& learner, Exchange& exchange)
+    : file_(file), slot_(slot), learner_(learner), exchange_(exchange) {}
 
 Json Book::entry(const std::string& event, std::uint64_t step) const {
   return {
@@ -57,52 +56,66 @@ Json Book::entry(const std::string& event, std::uint64_t step) const {
 }
 
 std::vector<float> Book::values_of(ByteView payload) const {
-  std::vector<float> values(elements_);
+  std::vector<float> values(account_.size());
   if (payload.empty()) return values;
-  const Result<PayloadView> view = PayloadView::parse(payload, elements_);
+  const Result<PayloadView> view = PayloadView::parse(payload, values.size());
   if (view.ok()) add(*view, 1.0F, values);
   return values;
 }
 
-void Book::begin_life(std::uint64_t step) {
-  if (!is_kept()) return;
+void Book::watch(const Replica& replica, double clip) {
+  replica_ = &replica;
+  is_exact_ = clip <= 0;
+  if (file_.is_kept()) begin_life();
+}
+
+void Book::begin_life() {
   ++life_;
-  account_ = {.values = std::vector<double>(elements_)};
+  restarts_ = replica_->restarts();
+  account_.assign(learner_.parameters().size(), 0.0);
+  magnitude_ = 0;
   sent_.clear();
-  file_.write(entry("began", step));
+  file_.write(entry("began", replica_->engine().steps_done()));
 }
 
-void Book::updated(std::uint64_t step, std::span<const float> update) {
-  if (!is_kept()) return;
-  for (std::size_t i = 0; i < elements_; ++i) {
-    const auto value = static_cast<double>(update[i]);
-    account_.values[i] += value;
-    account_.magnitude += std::abs(value);
+double Book::compute_gradient() {
+  if (replica_->restarts() != restarts_) begin_life();
+  const double loss = learner_.compute_gradient();
+  const std::span<const float> gradient = learner_.gradient();
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    const auto value = static_cast<double>(gradient[i]);
+    account_[i] += value;
+    magnitude_ += std::abs(value);
   }
-  Json line = entry("updated", step);
-  put_vector(line, update);
-  file_.write(line);
+  is_exact_ = is_exact_ && replica_->engine().plan().merge == Merge::kOptimizer;
+  return loss;
 }
 
-void Book::submitted(const Update& update) {
-  if (!is_kept()) return;
+void Book::submit(Update update) {
   Json line = entry("submitted", update.round.step);
   line["digest"] = digest_of(update.payload);
   line["bytes"] = update.payload.size();
   put_vector(line, values_of(update.payload));
   file_.write(line);
   sent_[update.round.step] = update.payload;
+  exchange_.submit(std::move(update));
 }
 
-void Book::collected(const Mean& mean) {
-  if (!is_kept()) return;
+Result<Mean> Book::collect(RoundId round, Deadline deadline) {
+  Result<Mean> mean = exchange_.collect(round, deadline);
+  if (!mean.ok()) return mean;
+  if (replica_->restarts() != restarts_) begin_life();
+  settle(*mean);
+  if (loses_returned) mean->returned.clear();
+  return mean;
+}
+
+void Book::settle(const Mean& mean) {
   const std::uint64_t step = mean.round.step;
-  if (auto sent = sent_.extract(step)) {
-    if (mean.returned.empty()) {
-      const std::vector<float> values = values_of(sent.mapped());
-      for (std::size_t i = 0; i < elements_; ++i)
-        account_.values[i] -= static_cast<double>(values[i]);
-    }
+  const auto sent = sent_.extract(step);
+  if (sent && mean.returned.empty()) {
+    const std::vector<float> values = values_of(sent.mapped());
+    for (std::size_t i = 0; i < values.size(); ++i) account_[i] -= static_cast<double>(values[i]);
   }
   Json line = entry("merged", step);
   line["digest"] = digest_text(*mean.values);
@@ -112,18 +125,19 @@ void Book::collected(const Mean& mean) {
   file_.write(line);
 }
 
-void Book::finish(const Engine& engine, bool is_exact) {
-  if (!is_kept()) return;
+void Book::finish() {
+  if (!file_.is_kept()) return;
+  const Engine& engine = replica_->engine();
   Json line = entry("finished", engine.steps_done());
   line["digest"] = digest_text(engine.shared());
   line["unsettled"] = sent_.size();
-  // |Σ updates - Σ contributions to means - residual| / Σ |update|
+  // |Σ gradients - Σ contributions to means - residual| / Σ |gradient|
   double off = 0;
-  for (std::size_t i = 0; i < elements_; ++i)
-    off += std::abs(account_.values[i] - static_cast<double>(engine.residual()[i]));
-  line["imbalance"] = is_exact && account_.magnitude > 0 ? Json(off / account_.magnitude) : Json();
+  for (std::size_t i = 0; i < account_.size(); ++i)
+    off += std::abs(account_[i] - static_cast<double>(engine.residual()[i]));
+  line["imbalance"] = is_exact_ && magnitude_ > 0 ? Json(off / magnitude_) : Json();
   put_vector(line, engine.residual());
   file_.write(line);
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::apps

@@ -1,0 +1,86 @@
+// The books of a replica, as JSON lines in a file: what it submitted, what came back, what it
+// merged, and whether its account balances at the end. tests/e2e/books.py adds up the books of all.
+//
+// Vectors are written as two numbers that are linear in them, so that the books add up where the
+// vectors do: their sum, and their product with a fixed random vector.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "longhaul/base/mutex.h"
+#include "longhaul/exchange/exchange.h"
+#include "longhaul/sync/replica.h"
+
+namespace longhaul::apps {
+
+// Several replicas of one process may write to one file.
+class BookFile {
+ public:
+  // Adds to what is there. An empty path: nothing is kept.
+  explicit BookFile(const std::string& path);
+  [[nodiscard]] bool is_kept() const { return file_.is_open(); }
+  // In the file when it returns, also if the process is killed then.
+  void write(const nlohmann::ordered_json& entry) EXCLUDES(mutex_);
+
+ private:
+  Mutex mutex_;
+  std::ofstream file_;
+};
+
+// Of one replica; of its training thread. Stands between the engine on the one side, the learner
+// and the hub on the other, and passes everything on.
+class Book final : private Learner, private Exchange {
+ public:
+  // All outlive the book.
+  Book(BookFile& file, std::size_t slot, Learner& learner, Exchange& exchange);
+
+  // What the replica is to be given.
+  [[nodiscard]] Learner& learner() {
+    if (file_.is_kept()) return *this;
+    return learner_;
+  }
+  [[nodiscard]] Exchange* exchange() { return file_.is_kept() ? this : nullptr; }
+  // Before its first step.
+  void watch(const Replica& replica, double clip);
+  // After its last mean.
+  void finish();
+
+  bool loses_returned = false;  // to see that the books notice
+
+ private:
+  [[nodiscard]] std::span<float> parameters() override { return learner_.parameters(); }
+  [[nodiscard]] std::span<float> gradient() override { return learner_.gradient(); }
+  double compute_gradient() override;
+  void save(State& state) const override { learner_.save(state); }
+  Status load(const State& state) override { return learner_.load(state); }
+  void submit(Update update) override;
+  Result<Mean> collect(RoundId round, Deadline deadline) override;
+
+  void begin_life();
+  void settle(const Mean& mean);
+  [[nodiscard]] std::vector<float> values_of(ByteView payload) const;
+  [[nodiscard]] nlohmann::ordered_json entry(const std::string& event, std::uint64_t step) const;
+
+  BookFile& file_;
+  std::size_t slot_;
+  Learner& learner_;
+  Exchange& exchange_;
+  const Replica* replica_ = nullptr;
+  // A process begins, or its state is replaced: residual and updates on their way are gone.
+  std::size_t life_ = 0;
+  std::size_t restarts_ = 0;
+  bool is_exact_ = true;                      // every gradient went to the residual as it was
+  std::vector<double> account_;               // Σ gradients - Σ contributions to means
+  double magnitude_ = 0;                      // Σ |gradient|
+  std::map<std::uint64_t, ByteBuffer> sent_;  // not collected yet
+};
+
+}  // namespace longhaul::apps

@@ -1,0 +1,204 @@
+// What the processes of a rehearsal tell, and the result that comes of it.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "apps/longhaul/rehearsal.h"
+#include "longhaul/lab/target.h"
+#include "longhaul/lab/timing.h"
+#include "longhaul/plan/planner.h"
+#include "longhaul/plan/step_time.h"
+#include "longhaul/sync/engine.h"
+
+namespace longhaul::apps {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no NaN: a loss that is not finite is null.
+double number(const Json& event, const char* key) {
+  const Json& value = event.at(key);
+  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::optional<double> finite(const Json& event, const char* key) {
+  const Json& value = event.at(key);
+  if (!value.is_number()) return std::nullopt;
+  return value.get<double>();
+}
+
+}  // namespace
+
+void Rehearsal::read(Child& child, const std::function<void(const Json&)>& handler) {
+  for (const std::string& line : child.read_lines()) {
+    const Json event = Json::parse(line, nullptr, false);
+    if (!event.is_object() || !event.contains("event")) continue;
+    was_heard_ = was_heard_ || event.at("event") != "status";
+    handler(event);
+  }
+}
+
+void Rehearsal::on_hub(const Json& event) {
+  const std::string name = event.at("event");
+  if (name == "listening") {
+    port_ = event.at("port");
+    is_listening_ = true;
+  } else if (name == "status") {
+    view_.status = event;
+    audit_.on_status(event);
+  } else if (name == "round") {
+    audit_.on_round(event);
+    if (rounds_.is_open()) rounds_ << event.dump() << '\n';
+  } else if (name == "plan") {
+    const Result<Merge> merge = parse_merge(event.at("merge").get<std::string>());
+    run_.plans.push_back({.step = event.at("step"),
+                          .time = Seconds(event.at("time_s").get<double>()),
+                          .plan = {.keep_ratio = event.at("keep_ratio"),
+                                   .delay_steps = event.at("delay_steps"),
+                                   .merge = merge.ok() ? *merge : Merge::kOptimizer},
+                          .predicted_step_time = Seconds(number(event, "predicted_step_time_s")),
+                          .reason = event.at("reason")});
+  }
+}
+
+void Rehearsal::on_replica(std::size_t slot, const Json& event) {
+  Seat& seat = seats_[slot];
+  const std::string name = event.at("event");
+  if (name == "started") {
+    if (!started_) started_ = SystemClock().now();
+    seat.has_started = true;
+    seat.failed_starts = 0;
+    if (!seat.is_new) seat.offset = time();
+  } else if (name == "step") {
+    on_step(seat, event);
+  } else if (name == "stamp") {
+    on_stamp(seat, event);
+  } else if (name == "finished") {
+    seat.digest = event.at("digest");
+    run_.steps = event.at("steps");
+    late_steps_ += event.at("late_steps").get<std::size_t>();
+    run_.non_finite_steps += event.at("non_finite_steps").get<std::size_t>();
+  } else if (name == "final") {
+    evaluator_->write_line("0 0 " + event.at("file").get<std::string>());
+    evaluator_->close_input();
+  }
+}
+
+void Rehearsal::on_step(Seat& seat, const Json& event) {
+  const double loss = number(event, "loss");
+  seat.not_finite = std::isfinite(loss) ? 0 : seat.not_finite + 1;
+  if (seat.not_finite >= Engine::kNonFiniteLimit && run_.status == "done") run_.status = "diverged";
+  Step& step = steps_[event.at("step").get<std::size_t>()];
+  step.time = std::max(step.time, seat.offset + Seconds(event.at("time_s").get<double>()));
+  step.losses += loss;
+  ++step.count;
+  view_.time_s = std::max(view_.time_s, step.time.count());
+}
+
+// A replica that was brought back may stamp a step again.
+void Rehearsal::on_stamp(const Seat& seat, const Json& event) {
+  const std::size_t step = event.at("step");
+  if (step <= last_stamp_) return;
+  last_stamp_ = step;
+  const Seconds time = seat.offset + Seconds(event.at("time_s").get<double>());
+  evaluator_->write_line(std::to_string(step) + ' ' + std::to_string(time.count()) + ' ' +
+                         event.at("file").get<std::string>());
+}
+
+void Rehearsal::on_evaluator(const Json& event) {
+  if (event.at("event") == "ready") {
+    parameters_ = event.at("parameters");
+    return;
+  }
+  const std::size_t step = event.at("step");
+  if (step == 0) {
+    run_.final_loss = finite(event, "loss");
+    if (!run_.final_loss) run_.status = "diverged";
+    if (run_.status != "diverged") run_.final_accuracy = finite(event, "accuracy");
+    if (run_.status == "diverged") run_.final_loss.reset();
+    is_final_scored_ = true;
+    return;
+  }
+  run_.evaluations.push_back({.step = step,
+                              .time = Seconds(event.at("time_s").get<double>()),
+                              .loss = number(event, "loss"),
+                              .accuracy = number(event, "accuracy")});
+  const std::vector<double> smooth = lab::smoothed_metric(job_->scenario.target, run_.evaluations);
+  if (!smooth.empty()) view_.metric = smooth.back();
+}
+
+// From the scenario alone.
+std::optional<Seconds> Rehearsal::predicted_step_time() const {
+  Conditions links;
+  for (const lab::ReplicaSettings& replica : job_->scenario.replicas)
+    links.push_back({.compute = replica.step_time,
+                     .latency = replica.link.latency,
+                     .up = replica.link.up,
+                     .down = replica.link.down});
+  const Recipe& recipe = job_->recipe.recipe;
+  if (recipe.is_free) return least_step_time(links);
+  const RoundSizes sizes(recipe.codec, parameters_, links.size());
+  return make_planner({.kind = recipe.planner,
+                       .plan = recipe.plan,
+                       .may_look_ahead = job_->scenario.train.optimizer != "adamw",
+                       .seed = job_->seed,
+                       .steps = job_->scenario.train.steps},
+                      sizes)
+      ->first(links)
+      .step_time;
+}
+
+bool Rehearsal::has_finished() const {
+  return !seats_.empty() &&
+         std::ranges::none_of(seats_, [](const Seat& seat) { return seat.digest.empty(); });
+}
+
+Status Rehearsal::check_end() const {
+  if (!has_finished()) return Error{ErrorCode::kIo, "not every replica has finished"};
+  for (const Seat& seat : seats_) {
+    if (seat.digest != seats_.front().digest)
+      return Error{ErrorCode::kMismatch, "the shared model differs between replicas"};
+  }
+  if (faults_ && run_.status == "done" && !faults_->is_over(time()))
+    return Error{ErrorCode::kIo, "the run ended after " + std::to_string(faults_->begun()) +
+                                     " faults; raise train.steps"};
+  return audit_.verdict(run_.steps);
+}
+
+std::string Rehearsal::fault_report() const {
+  return std::to_string(faults_ ? faults_->begun() : 0) + " faults, " + std::to_string(run_.steps) +
+         " rounds, each closed once, " + std::to_string(audit_.contributions()) +
+         " updates in them; all models are equal";
+}
+
+Result<lab::RunResult> Rehearsal::result() {
+  if (Status sound = check_end(); !sound.ok()) return sound.error();
+  run_.recipe = job_->recipe_text;
+  run_.seed = job_->seed;
+  run_.lr = job_->recipe.lr;
+  run_.replicas = seats_.size();
+  run_.parameters = parameters_;
+  run_.losses.reserve(steps_.size());
+  for (const auto& [number, step] : steps_)
+    run_.losses.push_back(
+        {.step = number, .time = step.time, .loss = step.losses / static_cast<double>(step.count)});
+  run_.steps = run_.losses.size();
+  run_.virtual_time = run_.losses.empty() ? Seconds(0) : run_.losses.back().time;
+  run_.digest = seats_.front().digest;
+  const Json& status = view_.status;
+  for (const Json& replica : status.at("replicas")) {
+    run_.bytes_up += replica.at("bytes_up").get<std::uint64_t>();
+    run_.bytes_down += replica.at("bytes_down").get<std::uint64_t>();
+  }
+  run_.keep_ratio = status.at("keep_ratio");
+  run_.delay_steps = status.at("delay_steps");
+  run_.merge = status.at("merge");
+  run_.codec = job_->recipe.recipe.codec.name();
+  run_.predicted_step_time = view_.predicted_step_time;
+  run_.late_steps = late_steps_;
+  if (job_->recipe.recipe.planner == PlannerKind::kNone) run_.plans.clear();
+  lab::fill_in_times(job_->scenario, run_);
+  return run_;
+}
+
+}  // namespace longhaul::apps

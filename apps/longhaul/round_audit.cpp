@@ -1,0 +1,43 @@
+#include "apps/longhaul/round_audit.h"
+
+#include <set>
+#include <string>
+
+namespace longhaul::apps {
+
+void RoundAudit::note(const std::string& what) {
+  if (!wrong_) wrong_ = Error{ErrorCode::kMismatch, what};
+}
+
+void RoundAudit::on_round(const nlohmann::ordered_json& event) {
+  const std::uint64_t round = event.at("step");
+  const std::uint64_t expected = last_ ? *last_ + 1 : 0;
+  if (round < expected) note("round " + std::to_string(round) + " closed twice");
+  if (round > expected && !may_miss_)
+    note("round " + std::to_string(round) + " closed after round " + std::to_string(expected - 1));
+  last_ = round;
+  may_miss_ = false;
+  std::set<std::uint64_t> slots;
+  for (const auto& one : event.at("contributors"))
+    slots.insert(one.at("slot").get<std::uint64_t>());
+  contributions_ += slots.size();
+  if (slots.size() != event.at("contributors").size())
+    note("round " + std::to_string(round) + ": a replica is in it twice");
+  if (slots.size() > event.at("members").get<std::size_t>())
+    note("round " + std::to_string(round) + ": more contributors than members");
+}
+
+void RoundAudit::on_status(const nlohmann::ordered_json& event) {
+  if (event.at("mismatches").get<std::uint64_t>() > 0)
+    note("the shared model of a replica was not the hub's");
+}
+
+Status RoundAudit::verdict(std::size_t rounds) const {
+  if (wrong_) return *wrong_;
+  if (!last_ || *last_ + 1 != rounds)
+    return Error{ErrorCode::kMismatch, "the hub closed " + std::to_string(last_ ? *last_ + 1 : 0) +
+                                           " rounds of " + std::to_string(rounds)};
+  return Done{};
+}
+
+}  // namespace longhaul::apps
