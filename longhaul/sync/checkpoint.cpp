@@ -24,8 +24,9 @@ Status check_identity(const RunIdentity& run, const State& state) {
     if (!saved.ok())
       return Error{ErrorCode::kMismatch, "it does not say of which " + what + " it is"};
     if (*saved == value) continue;
-    return Error{ErrorCode::kMismatch,
-                 "it is of another run: " + what + " '" + *saved + "', here '" + value + "'"};
+    std::string why = "it is of another run: " + what;
+    why.append(" '").append(*saved).append("', here '").append(value).append("'");
+    return Error{ErrorCode::kMismatch, std::move(why)};
   }
   return Done{};
 }

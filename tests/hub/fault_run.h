@@ -67,6 +67,8 @@ class FaultRun {
   }
   void kill_or_start(std::size_t slot) {
     if (!replicas_[slot]) return start(slot);
+    replicas_[slot]->stop();
+    if (setup_.save_every > 0 && replicas_[slot]->saved()) saved_[slot] = replicas_[slot]->saved();
     replicas_[slot].reset();
   }
   void break_all() {
@@ -136,7 +138,8 @@ class FaultRun {
     is_cut_.resize(setup_.replicas);
     replicas_.resize(setup_.replicas);
     is_cut_[slot] = false;
-    replicas_[slot] = std::make_unique<TestReplica>(setup_, slot, board_);
+    saved_.resize(setup_.replicas);
+    replicas_[slot] = std::make_unique<TestReplica>(setup_, slot, board_, saved_[slot]);
   }
 
   HubRunSetup setup_;
@@ -147,6 +150,7 @@ class FaultRun {
   Switchboard board_;
   std::unique_ptr<Hub> hub_;
   std::vector<std::unique_ptr<TestReplica>> replicas_;
+  std::vector<std::optional<Saved>> saved_;  // of those that were killed
   std::vector<bool> is_cut_;
   std::uint64_t mismatches_ = 0;
 };

@@ -71,6 +71,22 @@ TEST(HubConservation, WhatTheHubTookIsInOneMeanThoughReplicasAreKilled) {
   EXPECT_EQ(ledger.wrong_means(), 0U);
 }
 
+// The same with checkpoints, from which those that were killed go on.
+TEST(HubConservation, WhatTheHubTookIsInOneMeanThoughReplicasAreKilledAndResume) {
+  Ledger ledger(kElements);
+  HubRunSetup setup = conserving_setup("dd-ef-sgd", ledger);
+  setup.directory += "_resumed";
+  setup.journal = {.rounds = 60, .log_rounds = 30};
+  setup.save_every = 20;
+  FaultRun run(setup, 14);
+  ASSERT_TRUE(run.reaches(50));
+  for (int i = 0; i < 60; ++i) run.fault(true);
+  ASSERT_TRUE(run.finishes());
+  run.expect_one_good_model();
+  EXPECT_EQ(ledger.closed_twice(), 0U);
+  EXPECT_EQ(ledger.wrong_means(), 0U);
+}
+
 TEST(HubConservation, NoticesAReturnedUpdateThatIsIgnored) {
   Ledger ledger(kElements);
   HubRunSetup setup = conserving_setup("static", ledger);

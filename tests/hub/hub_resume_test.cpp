@@ -45,7 +45,7 @@ class ResumeRun {
   // What it did after its checkpoint is forgotten.
   [[nodiscard]] Saved kill(std::size_t slot) {
     replicas_[slot]->stop();
-    Saved saved = replicas_[slot]->saved();
+    Saved saved = replicas_[slot]->saved().value();
     // As it comes from a file.
     saved.state = state_from_bytes(to_bytes(saved.state)).value();
     replicas_[slot].reset();
@@ -150,11 +150,14 @@ INSTANTIATE_TEST_SUITE_P(Recipes, HubResume,
                            return name;
                          });
 
-// One is killed, the others go on; it comes back with its books in order.
-TEST(HubResumeOne, NothingIsLostAndNothingCountsTwice) {
+// One is killed, the others go on; it comes back with its books in order, also when a planner moves
+// the plan.
+class HubResumeOne : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(HubResumeOne, NothingIsLostAndNothingCountsTwice) {
   constexpr std::size_t kElements = 64;
   Ledger ledger(kElements);
-  HubRunSetup setup = full_rounds("dd-ef-sgd");
+  HubRunSetup setup = full_rounds(GetParam());
   setup.elements = kElements;
   setup.lr = 0.002;
   setup.policy = {};
@@ -177,7 +180,14 @@ TEST(HubResumeOne, NothingIsLostAndNothingCountsTwice) {
   EXPECT_EQ(ledger.wrong_means(), 0U);
 }
 
-TEST(HubResumeOne, GoesOnWithAPlannerThatChangesThePlan) {
+INSTANTIATE_TEST_SUITE_P(Recipes, HubResumeOne, ::testing::Values("dd-ef-sgd", "deco"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST(HubResumePlan, GoesOnWithAPlannerThatChangesThePlan) {
   HubRunSetup setup = full_rounds("random-plan");
   setup.policy = {};
   setup.save_after = 50;
@@ -191,7 +201,7 @@ TEST(HubResumeOne, GoesOnWithAPlannerThatChangesThePlan) {
 
 // The hub has forgotten the rounds that it would need: it takes the hub's state, and says what was
 // lost.
-TEST(HubResumeOne, TellsOfTheLossIfTheJournalDoesNotReachBack) {
+TEST(HubResumeLoss, TellsOfTheLossIfTheJournalDoesNotReachBack) {
   HubRunSetup setup = full_rounds("dd-ef-sgd");
   setup.policy = {};
   setup.journal = {.rounds = 10};

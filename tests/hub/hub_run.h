@@ -46,7 +46,9 @@ struct HubRunSetup {
   const std::atomic<std::uint64_t>* goal = nullptr;  // steps, if they are not known before
   Ledger* ledger = nullptr;
   bool loses_returned = false;
-  std::uint64_t save_after = 0;  // steps: a checkpoint for whoever comes back; 0: none
+  // A checkpoint for whoever comes back: after so many steps, or every so many; 0: none.
+  std::uint64_t save_after = 0;
+  std::uint64_t save_every = 0;
 };
 
 // What a replica saved, and what the books said then.
@@ -155,8 +157,8 @@ class TestReplica {
   [[nodiscard]] std::size_t steps() const { return steps_; }
   [[nodiscard]] std::size_t sat_out() const { return sat_out_; }
   [[nodiscard]] double loss() const { return loss_; }
-  // After stop(): as it was after so many steps, or when it was stopped.
-  [[nodiscard]] const Saved& saved() const { return saved_.value(); }
+  // After stop(): its last checkpoint, or if there is none, how it stood. None before the start.
+  [[nodiscard]] const std::optional<Saved>& saved() const { return saved_; }
   [[nodiscard]] const std::optional<Replaced>& replaced() const { return replaced_; }
   [[nodiscard]] std::size_t differing() const { return client_.differing(); }
 
@@ -203,7 +205,8 @@ class TestReplica {
       steps_ = replica_.engine().steps_done();
       if (facts->stance == Stance::kSitOut) ++sat_out_;
       if (facts->replaced) replaced_ = facts->replaced;
-      if (steps_ == setup_.save_after) saved_ = save();
+      const bool is_due = setup_.save_every > 0 && steps_ % setup_.save_every == 0;
+      if (is_due || steps_ == setup_.save_after) saved_ = save();
     }
     if (is_stopped_) {
       if (!saved_) saved_ = save();
