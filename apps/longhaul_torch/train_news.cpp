@@ -1,7 +1,8 @@
 #include "apps/longhaul_torch/train_news.h"
 
 #include <cmath>
-#include <cstdio>
+#include <iomanip>
+#include <sstream>
 
 #include "apps/longhaul/json_lines.h"
 
@@ -11,9 +12,9 @@ namespace {
 constexpr Seconds kBetweenLines{5.0};
 
 std::string three_digits(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
+  std::ostringstream text;
+  text << std::setprecision(3) << value;
+  return text.str();
 }
 
 }  // namespace

@@ -178,6 +178,7 @@ class Trainer {
       if (facts->stance == Stance::kFinish) return Done{};
       if (facts->was_late) ++late_steps_;
       tell(*facts);
+      if (replica_->engine().has_diverged()) return give_up();
       save_if_due();
     }
     return Done{};
@@ -212,6 +213,14 @@ class Trainer {
     writer_->start(checkpoint());
     saved_step_ = step;
     saved_at_ = now;
+  }
+
+  // A checkpoint of it would be of no use.
+  Status give_up() {
+    client_->leave();
+    return Error{ErrorCode::kNotFinite,
+                 "diverged: " + std::to_string(Engine::kNonFiniteLimit) +
+                     " gradients in a row were not finite (a smaller train.lr?)"};
   }
 
   // After Ctrl-C: in order, and so that it can go on from here.

@@ -155,6 +155,21 @@ class CtrlC(ResumeCommand):
         self.rest(replica, 130)
 
 
+class Divergence(ResumeCommand):
+    def test_it_is_told_and_ends_the_replica(self):
+        hub, port = self.hub("--recipe", "d-sgd", "--set", "train.lr=1e38", "--set", "replica.step_time=1ms", "--set",
+                             "train.steps=1000")
+        for replica in self.train_all(port):
+            out, err = replica.communicate(timeout=DEADLINE_S)
+            self.assertEqual(replica.returncode, 1, err)
+            self.assertIn("diverged", err)
+            losses = [event["loss"] for event in map(self.strict_json, out.splitlines()) if event["event"] == "step"]
+            self.assertIn(None, losses)  # NaN is not JSON
+
+    def strict_json(self, line):
+        return json.loads(line, parse_constant=lambda constant: self.fail(f"{constant} is not JSON"))
+
+
 class Refusals(ResumeCommand):
     def test_a_checkpoint_of_another_run(self):
         hub, port = self.hub("--recipe", "static", *QUICK)
