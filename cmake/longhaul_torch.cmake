@@ -9,5 +9,6 @@ function(longhaul_use_torch target)
   target_link_libraries(${target} PRIVATE ${TORCH_LIBRARIES})
   set_target_properties(${target} PROPERTIES
     JOB_POOL_COMPILE torch
+    UNITY_BUILD OFF  # several at once would need several GB
     DISABLE_PRECOMPILE_HEADERS ON)  # they were compiled without torch's flags
 endfunction()
