@@ -64,6 +64,9 @@ class IdleLearner final : public Learner {
   double compute_gradient() override { return 1.0; }
   [[nodiscard]] std::span<float> gradient() override { return gradient_; }
 
+  void save(State& /*state*/) const override {}
+  Status load(const State& /*state*/) override { return Done{}; }
+
  private:
   std::vector<float> parameters_;
   std::vector<float> gradient_;

@@ -155,10 +155,10 @@ INSTANTIATE_TEST_SUITE_P(Recipes, HubResume,
 class HubResumeOne : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(HubResumeOne, NothingIsLostAndNothingCountsTwice) {
-  constexpr std::size_t kElements = 64;
-  Ledger ledger(kElements);
+  constexpr std::size_t kFew = 64;
+  Ledger ledger(kFew);
   HubRunSetup setup = full_rounds(GetParam());
-  setup.elements = kElements;
+  setup.elements = kFew;
   setup.lr = 0.002;
   setup.policy = {};
   setup.ledger = &ledger;
