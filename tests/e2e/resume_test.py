@@ -181,7 +181,7 @@ class Refusals(ResumeCommand):
                 (("--recipe", "static", "--seed", 2, *QUICK), "seed '1', here '2'"),
                 (("--recipe", "d-sgd", *QUICK), "recipe 'static', here 'd-sgd'"),
                 (("--recipe", "static", *QUICK, "--set", "model.name=mlp"), "settings"),
-                (("--recipe", "static", *QUICK), "knows nothing", "--dir"),
+                (("--recipe", "static", *QUICK), "another run", "anew"),
         ):
             with self.subTest(other=other):
                 hub, port = self.hub(*other)

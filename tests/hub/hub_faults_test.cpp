@@ -2,6 +2,7 @@
 
 #include "tests/hub/hub_run.h"
 #include "tests/hub/switchboard.h"
+#include "tests/hub/test_directory.h"
 
 namespace longhaul {
 namespace {
@@ -89,11 +90,8 @@ TEST_F(HubFaults, AReplicaThatStartsAnewGetsTheHubsState) {
 }
 
 TEST_F(HubFaults, AHubThatIsKilledGoesOnFromItsJournal) {
-  const std::filesystem::path directory =
-      std::filesystem::path(::testing::TempDir()) / "longhaul_hub_faults_journal";
-  std::filesystem::remove_all(directory);
+  const std::filesystem::path directory = testing::test_directory();
   for (const char* recipe : {"static", "dd-ef-sgd", "auto"}) {
-    std::filesystem::remove_all(directory);
     setup_ = {
         .recipe = recipe, .steps = 1500, .directory = directory, .journal = {.log_rounds = 40}};
     testing::Switchboard board;
@@ -112,8 +110,9 @@ TEST_F(HubFaults, AHubThatIsKilledGoesOnFromItsJournal) {
     replicas_ = std::move(replicas);
     expect_one_model();
     replicas_.clear();
+    hub_.reset();
+    std::filesystem::remove_all(directory);
   }
-  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

@@ -135,10 +135,12 @@ TEST_P(HubResume, TheHubMayBeKilledToo) {
   HubRunSetup setup = full_rounds(GetParam());
   setup.save_after = 50;
   setup.directory = testing::test_directory();
-  ResumeRun run(setup);
-  ASSERT_TRUE(run.everyone_has_done(90));
-  run.kill_and_resume_all([&] { run.restart_hub(); });
-  EXPECT_EQ(run.end(), whole());
+  {
+    ResumeRun run(setup);
+    ASSERT_TRUE(run.everyone_has_done(90));
+    run.kill_and_resume_all([&] { run.restart_hub(); });
+    EXPECT_EQ(run.end(), whole());
+  }
   std::filesystem::remove_all(setup.directory);
 }
 
