@@ -240,9 +240,11 @@ void ClientCore::open_lane() {
 void ClientCore::add_lanes(Bandwidth up) {
   Connection& c = *connection_;
   if (c.lanes.count() < c.joined_lanes || !c.opening.empty()) return;
-  const std::size_t wanted = lanes_for({.rate = std::max(up, down_.typical().value_or(Bandwidth{})),
-                                        .round_trip = *round_trip_,
-                                        .transfer_bytes = static_cast<double>(largest_transfer_)});
+  const std::size_t wanted =
+      lanes_for({.rate = std::ranges::max(up, down_.typical().value_or(Bandwidth{}), {},
+                                          &Bandwidth::bytes_per_second),
+                 .round_trip = *round_trip_,
+                 .transfer_bytes = static_cast<double>(largest_transfer_)});
   for (; setup_.lanes < std::min(wanted, setup_.most_lanes); ++setup_.lanes) open_lane();
 }
 

@@ -40,7 +40,7 @@ Status ProbeGuest::on_frame(const Frame& frame, TimePoint now) {
     sent_ = 0;
     write_next();
   } else if (frame.has_chunk()) {
-    const Status taken = on_chunk(frame.chunk(), now);
+    Status taken = on_chunk(frame.chunk(), now);
     if (!taken.ok()) return taken;
   } else {
     return too_much("a frame that has no place in it");

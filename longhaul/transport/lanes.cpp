@@ -15,7 +15,7 @@ void Lanes::add(StreamId id, StreamPtr stream) {
   write_on(lane);
 }
 
-void Lanes::read_from(Lane& lane) {
+void Lanes::read_from(Lane& lane) const {
   lane.is_to_read = !is_reading_;
   if (is_reading_) lane.stream->read();
 }

@@ -46,7 +46,7 @@ class Lanes {
     bool is_writing = false;
     bool is_to_read = false;  // when reading goes on
   };
-  void read_from(Lane& lane);
+  void read_from(Lane& lane) const;
   void write_on(Lane& lane);
 
   std::optional<RateCap> cap_;
