@@ -70,7 +70,7 @@ class Watched:
                 self.port.set()
             elif event["event"] == "round":
                 self.times.append(event["time_s"])
-                self.short_rounds += event["contributors"] < event["members"]
+                self.short_rounds += len(event["contributors"]) < event["members"]
                 if len(self.times) in self.marks:
                     self.memory[len(self.times)] = rss_mib(self.hub.pid)
             elif event["event"] == "status":

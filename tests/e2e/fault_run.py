@@ -144,8 +144,8 @@ class FaultTest(CommandTest):
         self.alive[slot] = replica
         self.lives.append(replica)
 
-    def start_all(self):
-        self.start_hub()
+    def start_all(self, *arguments):
+        self.start_hub(*arguments)
         for slot in range(self.replicas):
             self.start_replica(slot)
 

@@ -63,7 +63,7 @@ class Lost(FaultTest):
     replicas = 4
 
     def test_two_of_four_replicas_are_lost(self):
-        self.start_all()
+        self.start_all("--patience", "1s")
         self.reaches(30)
         self.kill(1)
         self.kill(3)
