@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "longhaul/exchange/protocol.h"
-#include "longhaul/transport/stream_mailbox.h"
 
 namespace longhaul {
 namespace {
@@ -30,12 +29,7 @@ Result<Frame> answer_to(Connector& connector, Frame question, Deadline deadline,
     std::optional<StreamEvent> event =
         inbox->events.pop_until(std::min(deadline, deadline_after(kLook)));
     if (!event) continue;
-    if (auto* closed = std::get_if<StreamClosed>(&event->what)) return closed->why;
-    auto* arrived = std::get_if<FrameArrived>(&event->what);
-    if (arrived == nullptr) continue;
-    if (arrived->frame.has_refused())
-      return Error{ErrorCode::kMismatch, "the hub refused: " + arrived->frame.refused().why()};
-    return std::move(arrived->frame);
+    if (std::optional<Result<Frame>> answer = answer_in(*event)) return *std::move(answer);
   }
   return Error{ErrorCode::kDeadline, "the hub did not answer"};
 }
@@ -43,6 +37,16 @@ Result<Frame> answer_to(Connector& connector, Frame question, Deadline deadline,
 Error no_sense() { return {ErrorCode::kCorruptPayload, "the hub gave no answer that makes sense"}; }
 
 }  // namespace
+
+std::optional<Result<Frame>> answer_in(StreamEvent& event) {
+  if (auto* closed = std::get_if<StreamClosed>(&event.what)) return Result<Frame>(closed->why);
+  auto* arrived = std::get_if<FrameArrived>(&event.what);
+  if (arrived == nullptr) return std::nullopt;
+  if (arrived->frame.has_refused())
+    return Result<Frame>(
+        Error{ErrorCode::kMismatch, "the hub refused: " + arrived->frame.refused().why()});
+  return Result<Frame>(std::move(arrived->frame));
+}
 
 Result<v1::Task> ask_for_task(Connector& connector, const std::string& name,
                               const std::string& token, Deadline deadline,

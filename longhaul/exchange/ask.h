@@ -2,13 +2,18 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "longhaul/base/clock.h"
 #include "longhaul/base/result.h"
-#include "longhaul/transport/stream.h"
+#include "longhaul/transport/stream_mailbox.h"
 
 namespace longhaul {
+
+// What an event says to someone who waits for an answer: the frame, or why there will be none.
+// Nothing: neither yet.
+std::optional<Result<Frame>> answer_in(StreamEvent& event);
 
 // Both ask once. kClosed: the hub is not there; kMismatch: it refuses. `gives_up` is looked at now
 // and then.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "longhaul/exchange/ask.h"
 #include "longhaul/exchange/protocol.h"
 
 namespace longhaul {
@@ -147,12 +148,7 @@ Result<Frame> LinkProbe::next_frame() {
   stream_->read();
   while (std::optional<StreamEvent> event =
              inbox_->events.pop_until(deadline_after(kProbePatience))) {
-    if (auto* closed = std::get_if<StreamClosed>(&event->what)) return closed->why;
-    auto* arrived = std::get_if<FrameArrived>(&event->what);
-    if (arrived == nullptr) continue;
-    if (arrived->frame.has_refused())
-      return Error{ErrorCode::kMismatch, "the hub refused: " + arrived->frame.refused().why()};
-    return std::move(arrived->frame);
+    if (std::optional<Result<Frame>> answer = answer_in(*event)) return *std::move(answer);
   }
   return Error{ErrorCode::kDeadline, "the hub does not answer"};
 }
