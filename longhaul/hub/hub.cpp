@@ -73,10 +73,8 @@ bool Hub::take(Deadline deadline) {
     core_.on_event(std::move(*event), clock_.now());
   } else if (const auto* strangers = std::get_if<Strangers>(&*command)) {
     core_.on_strangers(strangers->count, strangers->why, clock_.now());
-  } else if (std::holds_alternative<Finish>(*command)) {
-    core_.finish();
   } else {
-    core_.end(std::get<End>(*command).why, true);
+    core_.finish();
   }
   return true;
 }
@@ -91,7 +89,5 @@ void Hub::note_strangers(std::uint64_t count, const std::string& why) {
 }
 
 void Hub::finish() { (void)inbox_->commands.try_push(Finish{}); }
-
-void Hub::end(const std::string& why) { (void)inbox_->commands.try_push(End{why}); }
 
 }  // namespace longhaul

@@ -35,19 +35,14 @@ class Hub final : public Acceptor {
   void note_strangers(std::uint64_t count, const std::string& why);
   // The step that everyone is in becomes the last one.
   void finish();
-  // Tells the replicas why, and that they need not come back.
-  void end(const std::string& why);
 
  private:
   struct Finish {};
-  struct End {
-    std::string why;
-  };
   struct Strangers {
     std::uint64_t count = 0;
     std::string why;
   };
-  using Command = std::variant<StreamEvent, Strangers, Finish, End>;
+  using Command = std::variant<StreamEvent, Strangers, Finish>;
   class Inbox;
 
   Hub(HubSetup setup, const Clock& clock, const Log& log, Options options);

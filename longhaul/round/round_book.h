@@ -53,7 +53,6 @@ class RoundBook {
   void join(std::size_t slot, float weight, std::uint64_t from_step);
   // No round waits for it any longer; what it has submitted stays in.
   void leave(std::size_t slot);
-  [[nodiscard]] bool is_member(std::size_t slot) const { return members_.contains(slot); }
   [[nodiscard]] std::size_t members() const { return members_.size(); }
 
   Taken submit(std::size_t slot, std::uint64_t step, ByteBuffer payload, TimePoint now);
