@@ -19,7 +19,7 @@ import sys
 
 SECONDS = 120  # of a made trace; it repeats
 PLANS = ",".join(f"static:keep_ratio={ratio}:delay_steps={delay}"
-                 for ratio in ("0.001", "0.003", "0.01", "0.03", "0.1") for delay in (2, 3, 4, 6))
+                 for ratio in ("0.0003", "0.001", "0.003", "0.01", "0.03", "0.1") for delay in (2, 3, 4, 6))
 UNTIL_TARGET = ("--set", "train.stop=target", "--set", "train.steps=1000")
 
 

@@ -20,7 +20,7 @@ struct PlanArguments {
   std::size_t replicas = 4;
   std::string recipe = "auto";
   std::string codec;
-  std::string least_ratio = "0.001";
+  std::string least_ratio = "0.0003";
   std::string most_ratio = "1";
   bool map = false;
   std::string out;

@@ -46,13 +46,14 @@ Decision AutoPlanner::best(const Conditions& replicas) const {
 Decision AutoPlanner::search(const Conditions& replicas) const {
   LONGHAUL_CHECK(!replicas.empty());
   const IterationModel model = model_of(merge_);
+  const double fall = risk_.factor();
   const std::span<const RoundSize> table = sizes_.table();
   Plan best;
   std::size_t best_row = 0;
   Seconds least = Seconds::max();
   const auto try_row = [&](std::size_t row) {
     const Pace pace = pace_of(replicas, table[row]);
-    const Pace fallen = pace_of(replicas, table[row], kFall);
+    const Pace fallen = pace_of(replicas, table[row], fall);
     const double dropped = 1 + model.drop_cost(table[row].keep_ratio);
     for (int delay = 0; delay <= limits_.most_delay; ++delay) {
       const Seconds time =
@@ -74,16 +75,17 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
   for (std::size_t row = last + 1; row-- > first; row -= std::min(row, kFineStride - 1))
     try_row(row);
   LONGHAUL_CHECK(least < Seconds::max());
-  return predicted(replicas, table[best_row], best, model, kFall);
+  return predicted(replicas, table[best_row], best, model, fall);
 }
 
 std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
   ++rounds_;
   note_agreement(facts.agreement);
+  risk_.note(facts.replicas);
   Decision wanted = search(facts.replicas);
   if (wanted.plan == facts.current) return std::nullopt;
   const Decision kept = predicted(facts.replicas, sizes_.at(facts.current.keep_ratio),
-                                  facts.current, model_of(facts.current.merge), kFall);
+                                  facts.current, model_of(facts.current.merge), risk_.factor());
   const double gain = kept.time() / wanted.time();
   const bool has_new_rule = wanted.plan.merge != facts.current.merge;
   const bool is_soon = rounds_ - last_change_ < kRoundsBetweenChanges;

@@ -1,7 +1,7 @@
 // The flagship: ratio, delay and merge rule together, by the least predicted time to the target
 // T_avg · N, from what a run measures. Links fall without warning, so T_avg is the mean of what it
-// is now and what it would be at a third of the rates. Holds no clock and no thread: observations
-// in, decisions out.
+// is now and what it would be if rates fell. Holds no clock and no thread: observations in,
+// decisions out.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 
 #include "longhaul/plan/conditions.h"
 #include "longhaul/plan/deco.h"
+#include "longhaul/plan/fall_risk.h"
 #include "longhaul/plan/iteration_model.h"
 #include "longhaul/plan/planner.h"
 #include "longhaul/plan/round_sizes.h"
@@ -18,7 +19,6 @@
 namespace longhaul {
 
 constexpr int kMostAutoDelay = 16;
-constexpr double kFall = 3;  // how many times lower the rates may be the moment after
 
 struct AutoLimits {
   int most_delay = kMostAutoDelay;
@@ -49,6 +49,7 @@ class AutoPlanner final : public Planner {
   AutoLimits limits_;
   Merge merge_ = Merge::kLate;
   std::optional<double> agreement_;
+  FallRisk risk_;
   std::size_t rounds_ = 0;
   std::size_t last_change_ = 0;
 };

@@ -2,6 +2,7 @@
 // figures and the runs are in docs/planner.md) and corrected by what a run shows.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <optional>
 
@@ -9,13 +10,16 @@
 
 namespace longhaul {
 
-// N = 1 + per_step·τ + drop·(1/δ - 1)
+// N = 1 + per_step·τ + drop·(δ^-power - 1)
 struct IterationModel {
   double per_step = 0;
   double drop = 0;
+  double power = 1;
 
   [[nodiscard]] double delay_cost(int delay_steps) const { return per_step * delay_steps; }
-  [[nodiscard]] double drop_cost(double keep_ratio) const { return drop * (1 / keep_ratio - 1); }
+  [[nodiscard]] double drop_cost(double keep_ratio) const {
+    return drop * (std::pow(keep_ratio, -power) - 1);
+  }
   [[nodiscard]] double steps(double keep_ratio, int delay_steps) const {
     return 1 + delay_cost(delay_steps) + drop_cost(keep_ratio);
   }

@@ -10,7 +10,7 @@
 namespace longhaul {
 namespace {
 
-constexpr std::size_t kRows = 1024;  // ratios 0.7 % apart
+constexpr double kRowsPerDecade = 341;  // ratios 0.7 % apart
 constexpr CodecSpec kUnionForm{.kind = CodecKind::kTopK, .values = ValueFormat::kFp32};
 
 double expected_bytes(const CodecSpec& spec, std::size_t elements, double keep_ratio) {
@@ -46,14 +46,12 @@ RoundSizes::RoundSizes(const CodecSpec& codec, std::size_t elements, std::size_t
     : codec_(codec), elements_(elements), replicas_(replicas) {
   LONGHAUL_CHECK(limits.least > 0 && limits.least <= limits.most && limits.most <= 1);
   LONGHAUL_CHECK(elements > 0 && replicas > 0);
-  const double whole = std::log(limits.most / limits.least);
-  if (whole > 0) {
-    for (std::size_t row = 0; row + 1 < kRows; ++row) {
-      const double share = static_cast<double>(row) / (kRows - 1);
-      table_.push_back(exact(limits.least * std::exp(share * whole)));
-    }
+  table_.push_back(exact(limits.least));
+  const double rows = kRowsPerDecade * std::log10(limits.most / limits.least);
+  for (double row = std::ceil(rows - 1); row >= 0; --row) {
+    const double ratio = limits.most * std::pow(10.0, -row / kRowsPerDecade);
+    if (ratio > limits.least) table_.push_back(exact(ratio));
   }
-  table_.push_back(exact(limits.most));
   // A larger ratio is never cheaper: where the expectation says so by a byte, it is rounding.
   for (std::size_t row = 1; row < table_.size(); ++row) {
     table_[row].up = std::max(table_[row].up, table_[row - 1].up);

@@ -28,7 +28,7 @@ struct WaysDown {
 };
 
 struct RatioLimits {
-  double least = 0.001;
+  double least = 0.0003;
   double most = 1.0;
 };
 
@@ -41,7 +41,7 @@ class RoundSizes {
   [[nodiscard]] RoundSize exact(double keep_ratio) const;
   [[nodiscard]] WaysDown ways_down(double keep_ratio) const;
 
-  // The table: ratios ascend from the least to the most, in equal proportions.
+  // The table: ratios ascend to the most in equal proportions, from the least on.
   [[nodiscard]] std::span<const RoundSize> table() const { return table_; }
   // Between two rows of the table, linearly.
   [[nodiscard]] RoundSize at(double keep_ratio) const;

@@ -80,6 +80,7 @@ class SizesByHand {
   std::unique_ptr<Codec> union_ = make_codec(parse_codec("top_k/fp32").value(), {}, workers_);
 };
 
+constexpr double kLeastRatio = 0.001;
 constexpr int kGrid = 2000;
 double ratio_at(int i) { return std::pow(10.0, -3 + 3.0 * i / kGrid); }
 
@@ -121,7 +122,7 @@ TEST(Deco, FindsWhatBruteForceFindsOnAThousandNetworks) {
   std::vector<RoundSizes> sizes;
   for (const std::size_t n : counts) {
     grids.emplace_back(n);
-    sizes.emplace_back(kTopBf16, kElements, n);
+    sizes.emplace_back(kTopBf16, kElements, n, RatioLimits{.least = kLeastRatio});
   }
   int hidden = 0;
   for (int trial = 0; trial < 1000; ++trial) {
@@ -151,14 +152,14 @@ Conditions equal_replicas(std::size_t n, double alpha, double beta) {
 // On a dense grid of (α, β), the tabulated sizes give the ratio that bisection on the codec's own
 // size function gives.
 TEST(Deco, TheTableGivesWhatADirectSearchGives) {
-  const RoundSizes sizes(kTopBf16, kElements, 4);
+  const RoundSizes sizes(kTopBf16, kElements, 4, {.least = kLeastRatio});
   const SizesByHand by_hand(4);
   for (double alpha = 0.01; alpha < 3; alpha *= 1.4) {
     for (double beta = 0; beta < 6; beta += 0.7) {
       const Conditions replicas = equal_replicas(4, alpha, beta);
       for (const int delay : {1, 3, 4, 7}) {
         const std::optional<double> found = largest_hidden_ratio(replicas, sizes, delay);
-        double low = 0.001;
+        double low = kLeastRatio;
         double high = 1;
         const auto hides = [&](double ratio) {
           return slowest_step(replicas, by_hand.up(ratio), by_hand.down(ratio), delay) <=
@@ -224,6 +225,19 @@ TEST(RoundSizes, ForwardsWhereThatIsTheCheapestWayDown) {
   const RoundSizes many(kTopBf16, kElements, 1000);
   EXPECT_EQ(many.exact(0.5).way, WayDown::kDense);
   EXPECT_EQ(many.exact(0.001).way, WayDown::kUnion);
+}
+
+TEST(RoundSizes, TheTableGoesFromTheLeastToTheMostInSmallSteps) {
+  const RatioLimits limits;
+  const RoundSizes sizes(kTopBf16, kElements, 4, limits);
+  EXPECT_EQ(sizes.table().front().keep_ratio, limits.least);
+  EXPECT_EQ(sizes.table().back().keep_ratio, limits.most);
+  for (std::size_t row = 1; row < sizes.table().size(); ++row) {
+    const double step = sizes.table()[row].keep_ratio / sizes.table()[row - 1].keep_ratio;
+    ASSERT_GT(step, 1.0) << row;
+    ASSERT_LT(step, 1.007) << row;
+  }
+  EXPECT_EQ(RoundSizes(kTopBf16, kElements, 4, {.least = 0.1, .most = 0.1}).table().size(), 1U);
 }
 
 }  // namespace
