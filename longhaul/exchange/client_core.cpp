@@ -200,6 +200,8 @@ void ClientCore::on_control(Frame frame, TimePoint now) {
     assemble(step, now);
   } else if (frame.has_send_state() && setup_.initial) {
     c.lanes.send({.cargo = Cargo::kSnapshot}, setup_.initial);
+  } else if (frame.has_send_probe()) {
+    send_probe(frame.send_probe().bytes());
   } else if (frame.has_restart()) {
     on_restart(std::move(*frame.mutable_restart()), now);
   } else if (frame.has_enrolled()) {
@@ -222,9 +224,13 @@ void ClientCore::on_welcome(const v1::Welcome& welcome) {
   news_.on_welcome({.slot = slot_, .replicas = welcome.replicas(), .run = welcome.run()},
                    {welcome.contributed().begin(), welcome.contributed().end()});
   for (std::size_t i = 0; i < setup_.lanes; ++i) open_lane();
-  if (welcome.probe())
-    c.lanes.send({.cargo = Cargo::kProbe},
-                 std::make_shared<const ByteBuffer>(kProbeBytes, std::byte{0xAA}));
+  if (welcome.probe()) send_probe(kProbeBytes);
+}
+
+void ClientCore::send_probe(std::uint64_t bytes) {
+  connection_->lanes.send({.cargo = Cargo::kProbe, .step = probes_++},
+                          std::make_shared<const ByteBuffer>(
+                              std::min<std::uint64_t>(bytes, kProbeBytes), std::byte{0xAA}));
 }
 
 void ClientCore::open_lane() {
@@ -313,11 +319,12 @@ void ClientCore::leave() {
 }
 
 void ClientCore::on_arrival(Arrival arrival, TimePoint now) {
-  if (arrival.timed_bytes > 0 && arrival.duration.count() > 0) {
+  if (arrival.timed_bytes > 0) {
     v1::Sample& sample = *unreported_.add_down();
     sample.set_bytes(static_cast<double>(arrival.timed_bytes));
     sample.set_duration_s(arrival.duration.count());
-    down_.add({.bytes = static_cast<double>(arrival.timed_bytes), .duration = arrival.duration});
+    (void)down_.add(
+        {.bytes = static_cast<double>(arrival.timed_bytes), .duration = arrival.duration});
     largest_transfer_ = std::max(largest_transfer_, arrival.bytes.size());
   }
   if (arrival.id.cargo == Cargo::kProbe) return report({});

@@ -136,6 +136,7 @@ class ClientCore {
   Result<std::vector<float>> values_of(const v1::Closed& closed, const ByteBuffer& bytes);
   [[nodiscard]] bool has_mean(std::uint64_t step) const;
   void send_update(std::uint64_t step, const SharedBytes& payload);
+  void send_probe(std::uint64_t bytes);
 
   ClientSetup setup_;
   Connector& connector_;
@@ -152,8 +153,9 @@ class ClientCore {
   std::set<std::uint64_t> means_beyond_;  // that have come as well
   std::uint64_t next_ping_id_ = 1;
   std::optional<Seconds> round_trip_;  // least of all
-  RateEstimator down_;
+  RateEstimator down_{kTrustedDuration};
   std::size_t largest_transfer_ = 0;  // in bytes
+  std::uint64_t probes_ = 0;
   v1::Report unreported_;             // samples for the next report
   TimePoint next_try_;
   Seconds back_off_{};

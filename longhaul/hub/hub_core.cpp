@@ -20,9 +20,6 @@ constexpr std::size_t kPayloadOverhead = 1 << 16;
 constexpr std::size_t kPendingOverhead = std::size_t{64} << 20U;
 constexpr std::size_t kMostNewcomers = 512;
 
-// Planners divide by what replicas say they measured: only what can be is taken.
-constexpr double kMostSampleBytes = 1e15;
-
 // The peer says how much memory a transfer needs: there may not be so much.
 Result<std::optional<Arrival>> chunk_taken(Session& session, StreamId lane, v1::Chunk& chunk,
                                            TimePoint now) {
@@ -115,6 +112,7 @@ void HubCore::on_tick(TimePoint now) {
   for (Session* session : silent) drop(*session, "silent, or deaf, for too long");
   forget_who_never_started();
   ask_for_state();
+  probe_idle_links();
   close_rounds(now);
   dropped_.clear();
   for (auto& [name, replica] : replicas_) {
@@ -268,20 +266,7 @@ void HubCore::on_control(Session& session, const Frame& frame) {
 }
 
 void HubCore::on_report(Session& session, const v1::Report& report) {
-  ReplicaStatus& status = replica_of(session).status;
-  if (report.step() > 0) status.step = report.step();  // else it only tells what it measured
-  if (is_plausible(report.compute_s())) {
-    status.loss = report.loss();
-    status.waiting_share = report.waiting_share();
-    status.measured.compute = Seconds(report.compute_s());
-  }
-  if (is_plausible(report.round_trip_s()))
-    status.measured.latency = Seconds(report.round_trip_s() / 2);
-  for (const v1::Sample& sample : report.down()) {
-    if (sample.bytes() >= 1 && sample.bytes() < kMostSampleBytes &&
-        is_plausible(sample.duration_s()))
-      status.measured.down.add({.bytes = sample.bytes(), .duration = Seconds(sample.duration_s())});
-  }
+  measure(replica_of(session), report);
   if (!training_ || report.restarts() != session.progress.restarts) return;
   // A replica that was given a snapshot reports when it has it.
   if (session.progress.is_served && report.step() >= session.progress.first_step) {
@@ -313,9 +298,9 @@ void HubCore::on_chunk(Session& session, StreamId lane, v1::Chunk& chunk, TimePo
 
 void HubCore::on_arrival(Session& session, Arrival arrival, TimePoint now) {
   Replica& replica = replica_of(session);
-  if (arrival.timed_bytes > 0 && arrival.duration.count() > 0)
-    replica.status.measured.up.add(
-        {.bytes = static_cast<double>(arrival.timed_bytes), .duration = arrival.duration});
+  if (replica.status.measured.up.add(
+          {.bytes = static_cast<double>(arrival.timed_bytes), .duration = arrival.duration}))
+    replica.up_known = now;
   replica.status.bytes_up += arrival.bytes.size();
   switch (arrival.id.cargo) {
     case Cargo::kUpdate:
@@ -355,16 +340,6 @@ void HubCore::on_update(Session& session, Arrival arrival, TimePoint now) {
   if (step >= session.progress.next_mean) session.progress.own[step] = digest_of(arrival.bytes);
   const Taken taken = training_->book().submit(slot, step, std::move(arrival.bytes), now);
   if (taken == Taken::kTooLate || taken == Taken::kNotMember) ++replica.status.returned;
-}
-
-Conditions HubCore::conditions() const {
-  Conditions all;
-  for (const auto& [name, replica] : replicas_) {
-    if (replica.session == nullptr) continue;
-    if (!replica.status.measured.is_complete()) return {};
-    all.push_back(replica.status.measured.conditions());
-  }
-  return all;
 }
 
 void HubCore::close_rounds(TimePoint now) {

@@ -44,7 +44,7 @@ struct ReplicaStatus {
   std::uint64_t step = 0;
   double loss = 0;
   double waiting_share = 0;
-  Measured measured;
+  Measured measured{.up = RateEstimator(kTrustedDuration), .down = RateEstimator(kTrustedDuration)};
   std::uint64_t bytes_up = 0;  // of payloads
   std::uint64_t bytes_down = 0;
   std::uint64_t returned = 0;  // updates that came too late or were rejected
@@ -109,6 +109,9 @@ class HubCore {
     Session* session = nullptr;
     bool has_left = false;                // in order
     std::optional<TimePoint> away_since;  // as far as ticks tell
+    TimePoint up_known;                   // when it was last measured, or is to be
+    TimePoint down_known;
+    std::uint64_t probes = 0;  // that it was sent
   };
   struct Newcomer {
     StreamPtr stream;
@@ -141,6 +144,12 @@ class HubCore {
   void enroll_if_caught_up(Session& session);
   [[nodiscard]] v1::Welcome welcome_for(const Session& session, const v1::Join& join) const;
 
+  // hub_links.cpp: what is known of the links.
+  void measure(Replica& replica, const v1::Report& report) const;
+  void probe_idle_links();
+  void send_probe(Session& session, std::size_t bytes);
+  [[nodiscard]] Conditions conditions() const;  // of the members; empty while one is not known
+
   // hub_core.cpp: frames and rounds.
   void on_opened(StreamId id, StreamPtr stream);
   void on_frame(StreamId id, Frame frame, TimePoint now);
@@ -171,7 +180,6 @@ class HubCore {
   }
   [[nodiscard]] Session* session_of(StreamId stream);
   [[nodiscard]] CargoLimits limits() const;
-  [[nodiscard]] Conditions conditions() const;  // of the members; empty while one is not known
 
   HubSetup setup_;
   Workers& workers_;

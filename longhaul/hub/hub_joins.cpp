@@ -201,8 +201,7 @@ void HubCore::on_connected(Session& session) {
   tell_of(session, "is here");
   if (setup_.training.engine.recipe.planner != PlannerKind::kNone &&
       !replica_of(session).status.measured.is_complete())
-    session.lanes.send({.cargo = Cargo::kProbe},
-                       std::make_shared<const ByteBuffer>(kProbeBytes, std::byte{0x55}));
+    send_probe(session, kProbeBytes);
   if (training_) return take_in(session);
   ask_for_state();
 }

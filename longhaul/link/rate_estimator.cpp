@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace longhaul {
 namespace {
@@ -14,16 +15,31 @@ constexpr double kSpreadGain = 0.1;
 
 }  // namespace
 
-void RateEstimator::add(const TransferSample& sample) {
-  if (sample.bytes <= 0 || sample.duration.count() <= 0) return;
-  const double log_rate = std::log(sample.bytes / sample.duration.count());
+bool RateEstimator::add(const TransferSample& sample) {
+  if (sample.bytes <= 0 || sample.duration.count() < 0) return false;
+  TransferSample told = sample;
+  if (!gather(told) || told.duration.count() <= 0) return false;
+  const double log_rate = std::log(told.bytes / told.duration.count());
   if (!level_) {
     level_ = log_rate;
-    return;
+  } else if (!told.is_app_limited || log_rate > *level_) {
+    follow(log_rate);
   }
-  // An app-limited message shows that the link carries at least this much, and nothing else.
-  if (sample.is_app_limited && log_rate <= *level_) return;
-  follow(log_rate);
+  return !told.is_app_limited && told.duration >= trusted_;
+}
+
+// Makes one sample of short ones. False while it is too short still.
+bool RateEstimator::gather(TransferSample& sample) {
+  if (!level_ || sample.duration >= trusted_) {
+    gathered_ = {};  // older, and not better
+    return true;
+  }
+  gathered_.bytes += sample.bytes;
+  gathered_.duration += sample.duration;
+  if (gathered_.duration < trusted_) return false;
+  sample = std::exchange(gathered_, {});
+  sample.is_app_limited = true;
+  return true;
 }
 
 void RateEstimator::follow(double log_rate) {

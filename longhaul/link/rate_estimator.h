@@ -16,11 +16,21 @@ struct TransferSample {
   bool is_app_limited = false;  // the sender had not enough to send: the link may be faster
 };
 
+// What busy machines see of a transfer is milliseconds early or late: one of this length is known
+// well enough.
+constexpr Seconds kTrustedDuration{0.02};
+
 // Follows a rate that halves or doubles within two samples, and stays put while samples only
 // jitter: a sample far from the level must be confirmed by the next one before the level jumps.
 class RateEstimator {
  public:
-  void add(const TransferSample& sample);
+  RateEstimator() = default;
+  // Transfers that are shorter than `trusted` are added up until they have lasted so long. Gaps
+  // between their pieces weigh much, so they can only raise the level, as app-limited ones do.
+  explicit RateEstimator(Seconds trusted) : trusted_(trusted) {}
+
+  // Whether the level is known anew: false if the link may have become slower all the same.
+  bool add(const TransferSample& sample);
 
   // What the next message will most likely see; nothing before the first sample.
   [[nodiscard]] std::optional<Bandwidth> typical() const;
@@ -28,8 +38,11 @@ class RateEstimator {
   [[nodiscard]] std::optional<Bandwidth> low() const;
 
  private:
+  bool gather(TransferSample& sample);
   void follow(double log_rate);
 
+  Seconds trusted_{};
+  TransferSample gathered_;      // short ones, together
   std::optional<double> level_;  // logarithm of bytes per second
   double spread_ = 0;            // mean distance of samples from the level, in the logarithm
   std::vector<double> apart_;    // samples in a row that lie far from the level, on the same side

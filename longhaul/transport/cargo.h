@@ -22,7 +22,7 @@ enum class Cargo : std::uint8_t { kUpdate, kMean, kSnapshot, kProbe };
 
 struct TransferId {
   Cargo cargo = Cargo::kUpdate;
-  std::uint64_t step = 0;  // of the round; 0 for snapshots
+  std::uint64_t step = 0;  // of the round; 0 for snapshots, any for probes
   std::uint32_t part = 0;
   std::uint32_t restarts = 0;  // of the replica on this connection
   auto operator<=>(const TransferId&) const =

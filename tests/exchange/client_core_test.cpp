@@ -415,6 +415,23 @@ TEST_F(ClientCoreTest, WhatIsNotAChunkEndsALane) {
   EXPECT_EQ(core_.reconnections(), 1U);
 }
 
+TEST_F(ClientCoreTest, SendsAProbeWhereTheHubAsksForOne) {
+  const auto probe_of = [&](std::uint64_t bytes) {
+    Frame frame;
+    frame.mutable_send_probe()->set_bytes(bytes);
+    hear(control_, frame);
+    std::size_t size = 0;
+    for (;; written(lane_)) {
+      const auto chunk = stream(lane_).take(Frame::kChunk);
+      if (!chunk) return size;
+      EXPECT_EQ(chunk->chunk().cargo(), v1::CARGO_PROBE);
+      size += chunk->chunk().data().size();
+    }
+  };
+  EXPECT_EQ(probe_of(5000), 5000U);
+  EXPECT_EQ(probe_of(std::uint64_t{1} << 40U), kProbeBytes);
+}
+
 TEST_F(ClientCoreTest, TellsWhyAConnectionIsLost) {
   breaks();
   EXPECT_EQ(news_.lost, std::vector<std::string>{"broken"});

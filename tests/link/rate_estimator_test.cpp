@@ -94,6 +94,43 @@ TEST(RateEstimator, AppLimitedSamplesDoNotLowerIt) {
   EXPECT_NEAR(typical(estimator) / 2e6, 1, 0.01) << "but they may raise it";
 }
 
+TransferSample lasting(double seconds, double bytes_per_second) {
+  return {.bytes = seconds * bytes_per_second, .duration = Seconds(seconds)};
+}
+
+TEST(RateEstimator, ShortTransfersDoNotLowerIt) {
+  RateEstimator estimator(Seconds(0.02));
+  EXPECT_TRUE(estimator.add(lasting(0.1, 1e6)));
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(estimator.add(lasting(0.005, 1e5)));
+  EXPECT_NEAR(typical(estimator), 1e6, 1);
+  // One that is long enough tells at once, whatever short ones were before it.
+  (void)estimator.add(lasting(0.019, 5e6));
+  EXPECT_TRUE(estimator.add(lasting(0.1, 1e5)));
+  EXPECT_TRUE(estimator.add(lasting(0.1, 1e5)));
+  EXPECT_NEAR(typical(estimator), 1e5, 1);
+}
+
+// Bytes come together where the receiver was busy, and apart where it was not: none of it shows.
+TEST(RateEstimator, ShortTransfersRaiseItByWhatTheyShowTogether) {
+  std::mt19937_64 random(5);
+  RateEstimator estimator(Seconds(0.02));
+  (void)estimator.add(lasting(0.1, 1e5));
+  double most = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const double jitter_s = 0.004 * (static_cast<double>(random() % 2001) / 1000 - 1);
+    (void)estimator.add({.bytes = 4e3, .duration = Seconds(std::max(0.0, 0.004 + jitter_s))});
+    most = std::max(most, typical(estimator));
+  }
+  EXPECT_GT(typical(estimator), 0.9e6);
+  EXPECT_LT(most, 2e6);
+}
+
+TEST(RateEstimator, AShortTransferIsBetterThanNone) {
+  RateEstimator estimator(Seconds(0.02));
+  EXPECT_FALSE(estimator.add(lasting(0.001, 1e6)));
+  EXPECT_NEAR(typical(estimator), 1e6, 1);
+}
+
 TEST(RateEstimator, TheLowRateLiesBelowBySpread) {
   std::mt19937_64 random(3);
   RateEstimator calm;
