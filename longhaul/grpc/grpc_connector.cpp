@@ -14,7 +14,8 @@ Error error_of(const grpc::Status& status, const std::string& address, bool is_t
   if (status.ok()) return {ErrorCode::kClosed, what + "it ended the connection"};
   const std::string& cause = status.error_message();
   const bool is_handshake = cause.find("andshake") != std::string::npos ||
-                            cause.find("Socket closed") != std::string::npos;
+                            cause.find("Socket closed") != std::string::npos ||
+                            cause.find("reset by peer") != std::string::npos;
   if (is_handshake && is_tls)
     return {
         ErrorCode::kClosed,

@@ -28,14 +28,17 @@ void read_grpc_line(gpr_log_func_args* line) {
   constexpr std::string_view kFailed = "Handshaking failed: ";
   const std::string_view text = line->message;
   if (!std::string_view(line->file).ends_with(kServer) || !text.starts_with(kFailed)) return;
-  std::string why = handshake_failure(text);
-  HandshakeCount& count = handshake_count();
-  const std::scoped_lock lock(count.mutex);
-  ++count.failed.count;
-  count.failed.last = std::move(why);
+  count_failed_handshake(handshake_failure(text));
 }
 
 }  // namespace
+
+void count_failed_handshake(const std::string& why) {
+  HandshakeCount& count = handshake_count();
+  const std::scoped_lock lock(count.mutex);
+  ++count.failed.count;
+  count.failed.last = why;
+}
 
 void take_over_grpc_log() {
   [[maybe_unused]] static const bool kIsTaken = [] {

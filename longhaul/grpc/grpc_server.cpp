@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "longhaul/grpc/doorman.h"
 #include "longhaul/grpc/grpc_log.h"
 #include "longhaul/grpc/grpc_stream.h"
 #include "longhaul/grpc/grpc_transport.h"
@@ -10,7 +11,8 @@
 namespace longhaul {
 namespace {
 
-constexpr int kHandshakeMilliseconds = 20'000;  // for a connection to say what it is
+constexpr int kHandshakeMilliseconds = 20'000;  // for TLS
+constexpr int kIdleMilliseconds = 20'000;       // for a connection without a stream
 
 // Deletes itself when gRPC is done with it.
 class ServerReactor final : public grpc::ServerBidiReactor<Frame, Frame> {
@@ -86,6 +88,7 @@ class RunningServer final : public GrpcServer {
  public:
   explicit RunningServer(Acceptor& acceptor) : service_(acceptor) {}
   ~RunningServer() override {
+    doorman_.reset();
     // Streams that do not end by themselves are cut off.
     if (server_) server_->Shutdown(std::chrono::system_clock::now());
   }
@@ -106,20 +109,35 @@ class RunningServer final : public GrpcServer {
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // any number
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                                milliseconds(setup.keepalive.every) / 2);
-    builder.AddListeningPort(setup.address, server_credentials(setup.tls), &port_);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMilliseconds);
+    inside_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        server_credentials(setup.tls));
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr || port_ == 0)
-      return Error{ErrorCode::kIo, "cannot listen on " + setup.address +
-                                       ": the port is taken, the host is not this machine's, or "
-                                       "the keys are damaged"};
+    if (server_ == nullptr) return Error{ErrorCode::kIo, "cannot serve: the keys are damaged"};
+    Result<std::unique_ptr<Doorman>> doorman = Doorman::start(
+        {.address = setup.address, .is_tls = setup.tls.has_value()},
+        [this](int descriptor, const std::string& said) { let_in(descriptor, said); },
+        count_failed_handshake);
+    if (!doorman.ok()) return doorman.error();
+    doorman_ = std::move(doorman).value();
     return Done{};
   }
-  [[nodiscard]] int port() const override { return port_; }
+  [[nodiscard]] int port() const override { return doorman_->port(); }
 
  private:
+  void let_in(int descriptor, const std::string& said) {
+    const grpc::Slice slice(said);
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = descriptor;
+    connection.read_buffer = grpc::ByteBuffer(&slice, 1);
+    inside_->HandleNewConnection(&connection);
+  }
+
   HubService service_;
-  int port_ = 0;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> inside_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Doorman> doorman_;
 };
 
 }  // namespace

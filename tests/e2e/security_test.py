@@ -173,14 +173,16 @@ class PlainPort(Guests):
         hub = Hub(self)
         honest = self.honest("--hub", hub.address, "--name", "honest")
         hub.goes_on()
-        for data in (b"GET / HTTP/1.0\r\n\r\n", bytes(range(1, 250)), b"\x16\x03\x01\x02\x00\x01\x00"):
-            with socket.create_connection(("127.0.0.1", hub.port), timeout=DEADLINE_S) as peer:
-                peer.sendall(data)
-                try:
+        strangers = ((b"GET / HTTP/1.0\r\n\r\n", "another HTTP"), (bytes(range(1, 250)), "does not speak HTTP/2"),
+                     (b"\x16\x03\x01\x02\x00\x01\x00", "speaks TLS"))
+        for i, (data, why) in enumerate(strangers):
+            for attempt in range(3):  # and is told of once
+                with socket.create_connection(("127.0.0.1", hub.port), timeout=DEADLINE_S) as peer:
+                    peer.sendall(data)
                     while peer.recv(4096):
                         pass
-                except ConnectionResetError:
-                    pass
+            hub.status_with(lambda status: status["strangers"] >= 3 * (i + 1), why)
+            self.assertEqual(len(hub.lines_with(why)), 1, hub.errors)
         self.assertEqual(self.longhaul("keys", "init", "keys").returncode, 0)
         self.assertEqual(self.longhaul("keys", "invite", "keys", "third", hub.address).returncode, 0)
         third = Process(self, HONEST, "--invite", "third.invite")

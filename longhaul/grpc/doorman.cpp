@@ -1,0 +1,199 @@
+#include "longhaul/grpc/doorman.h"
+
+#include <algorithm>
+#include <array>
+#include <asio/buffer.hpp>
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+#include <chrono>
+#include <map>
+#include <system_error>
+#include <utility>
+
+namespace longhaul {
+namespace {
+
+using asio::ip::tcp;
+
+constexpr std::string_view kHttp2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+constexpr std::string_view kTls{"\x16\x03", 2};    // a handshake, of version 3 and something
+constexpr std::chrono::milliseconds kBreath{100};  // before trying again where sockets ran out
+
+std::string what_it_is(std::string_view said, bool is_tls) {
+  if (said.starts_with(kTls)) return "it speaks TLS, and this hub does not";
+  const bool is_word = !said.empty() && said.front() >= 'A' && said.front() <= 'Z';
+  if (is_tls) return is_word ? "it speaks HTTP without TLS" : "it does not speak TLS";
+  return is_word ? "it speaks another HTTP" : "it does not speak HTTP/2";
+}
+
+struct HostAndPort {
+  std::string host;
+  std::string port;
+};
+
+HostAndPort split(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return {.host = address};
+  std::string host = address.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return {.host = std::move(host), .port = address.substr(colon + 1)};
+}
+
+}  // namespace
+
+Greeting greeting_of(std::string_view said, bool is_tls) {
+  const std::string_view expected = is_tls ? kTls : kHttp2;
+  const std::size_t length = std::min(said.size(), expected.size());
+  if (said.substr(0, length) != expected.substr(0, length)) return Greeting::kWrong;
+  return length == expected.size() ? Greeting::kRight : Greeting::kTooShort;
+}
+
+class Doorman::Loop {
+ public:
+  Loop(Setup setup, Welcome welcome, TurnAway turn_away)
+      : setup_(std::move(setup)),
+        welcome_(std::move(welcome)),
+        turn_away_(std::move(turn_away)),
+        acceptor_(context_),
+        breath_(context_) {}
+
+  Status listen() {
+    std::error_code failure;
+    const HostAndPort at = split(setup_.address);
+    if (at.port.empty())
+      return Error{ErrorCode::kInvalidArgument,
+                   "expected HOST:PORT to listen on, got " + setup_.address};
+    tcp::resolver resolver(context_);
+    const auto found = resolver.resolve(at.host, at.port, tcp::resolver::passive, failure);
+    if (!failure) {
+      failure = asio::error::host_not_found;
+      for (auto one = found.begin(); failure && one != found.end(); ++one) listen_at(*one, failure);
+    }
+    if (!failure) port_ = acceptor_.local_endpoint(failure).port();
+    if (!failure) return Done{};
+    return Error{ErrorCode::kIo, "cannot listen on " + setup_.address + ": " + failure.message()};
+  }
+  void run() {
+    accept();
+    context_.run();
+  }
+  void stop() { context_.stop(); }
+  [[nodiscard]] int port() const { return port_; }
+
+ private:
+  struct Visitor {
+    explicit Visitor(tcp::socket from) : socket(std::move(from)), patience(socket.get_executor()) {}
+    tcp::socket socket;
+    asio::steady_timer patience;
+    std::array<char, kHttp2.size()> said{};
+    std::size_t length = 0;
+  };
+  using VisitorId = std::uint64_t;
+
+  void listen_at(const tcp::endpoint& endpoint, std::error_code& failure) {
+    std::error_code ignored;
+    acceptor_.close(ignored);
+    acceptor_.open(endpoint.protocol(), failure);
+    if (!failure) acceptor_.set_option(tcp::acceptor::reuse_address(true), failure);
+    if (!failure) acceptor_.bind(endpoint, failure);
+    if (!failure) acceptor_.listen(asio::socket_base::max_listen_connections, failure);
+  }
+
+  void accept() {
+    acceptor_.async_accept([this](const std::error_code& failure, tcp::socket socket) {
+      if (!failure) {
+        admit(std::move(socket));
+        return accept();
+      }
+      breath_.expires_after(kBreath);
+      breath_.async_wait([this](const std::error_code&) { accept(); });
+    });
+  }
+
+  void admit(tcp::socket socket) {
+    if (visitors_.size() >= setup_.most) return turn_away_("too many that have not said anything");
+    std::error_code ignored;
+    socket.non_blocking(true, ignored);
+    socket.set_option(tcp::no_delay(true), ignored);
+    const VisitorId id = next_++;
+    Visitor& visitor = visitors_.try_emplace(id, std::move(socket)).first->second;
+    visitor.patience.expires_after(
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(setup_.patience));
+    visitor.patience.async_wait([this, id](const std::error_code& failure) {
+      if (!failure) end(id, "it did not say anything in time");
+    });
+    listen_to(id);
+  }
+
+  void listen_to(VisitorId id) {
+    Visitor& visitor = visitors_.at(id);
+    // No more than the greeting: what follows is gRPC's to read.
+    const std::size_t wanted = (setup_.is_tls ? kTls.size() : visitor.said.size()) - visitor.length;
+    visitor.socket.async_read_some(asio::buffer(visitor.said.data() + visitor.length, wanted),
+                                   [this, id](const std::error_code& failure, std::size_t count) {
+                                     if (!visitors_.contains(id)) return;
+                                     if (failure)
+                                       return end(id, setup_.is_tls
+                                                          ? "it hung up before TLS was agreed upon"
+                                                          : "it hung up before it said what it is");
+                                     hear(id, count);
+                                   });
+  }
+
+  void hear(VisitorId id, std::size_t count) {
+    Visitor& visitor = visitors_.at(id);
+    visitor.length += count;
+    const std::string said(visitor.said.data(), visitor.length);
+    switch (greeting_of(said, setup_.is_tls)) {
+      case Greeting::kTooShort:
+        return listen_to(id);
+      case Greeting::kWrong:
+        return end(id, what_it_is(said, setup_.is_tls));
+      case Greeting::kRight:
+        break;
+    }
+    std::error_code failure;
+    const int descriptor = visitor.socket.release(failure);
+    visitors_.erase(id);
+    if (!failure) welcome_(descriptor, said);
+  }
+
+  void end(VisitorId id, const std::string& why) {
+    hear_out(visitors_.at(id).socket);
+    visitors_.erase(id);
+    turn_away_(why);
+  }
+
+  // What is not read at the end makes it a reset, and the peer's error one of its network.
+  static void hear_out(tcp::socket& socket) {
+    std::array<char, 4096> rest{};
+    std::error_code failure;
+    for (int i = 0; i < 16 && !failure; ++i) (void)socket.read_some(asio::buffer(rest), failure);
+  }
+
+  const Setup setup_;
+  const Welcome welcome_;
+  const TurnAway turn_away_;
+  asio::io_context context_{1};
+  tcp::acceptor acceptor_;
+  asio::steady_timer breath_;
+  int port_ = 0;
+  VisitorId next_ = 0;
+  std::map<VisitorId, Visitor> visitors_;
+};
+
+Result<std::unique_ptr<Doorman>> Doorman::start(Setup setup, Welcome welcome, TurnAway turn_away) {
+  auto loop = std::make_unique<Loop>(std::move(setup), std::move(welcome), std::move(turn_away));
+  if (Status listening = loop->listen(); !listening.ok()) return std::move(listening).error();
+  return std::unique_ptr<Doorman>(new Doorman(std::move(loop)));
+}
+
+Doorman::Doorman(std::unique_ptr<Loop> loop)
+    : loop_(std::move(loop)), thread_([this] { loop_->run(); }) {}
+
+Doorman::~Doorman() { loop_->stop(); }
+
+int Doorman::port() const { return loop_->port(); }
+
+}  // namespace longhaul
