@@ -153,6 +153,7 @@ class BenchReplica {
     }
     reconnections_ = client_.reconnections();
     if (status.ok()) status = replica_.finish(limit);
+    client_.leave();
     if (!status.ok()) std::cerr << "hub_bench: " << status.error().message << '\n';
   }
 

@@ -111,6 +111,7 @@ class LightReplica {
                       {"sat_out", sat_out_},
                       {"restarts", replica.restarts()},
                       {"reconnections", client.reconnections()}});
+    client.leave();  // when all is told: a hub that everyone has left ends
     return Done{};
   }
 

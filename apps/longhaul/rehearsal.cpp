@@ -215,7 +215,15 @@ Status Rehearsal::check_replica(std::size_t slot) {
   Seat& seat = seats_[slot];
   if (!seat.process) return Done{};
   Status replica = look_at(*seat.process, name_of_replica(slot), !seat.digest.empty());
-  if (replica.ok() || !faults_ || seat.has_started) return replica;
+  if (replica.ok()) return replica;
+  // Where training has diverged replicas end by themselves, and there is nothing to score.
+  if (run_.status == "diverged") {
+    seat.process.reset();
+    is_final_scored_ = std::ranges::none_of(seats_, [](const Seat& one) { return !!one.process; });
+    if (is_final_scored_) evaluator_->close_input();
+    return Done{};
+  }
+  if (!faults_ || seat.has_started) return replica;
   // The hub or the link was away when it asked what there is to do: it tries again.
   if (!hub_) return Done{};
   if (++seat.failed_starts > kMostFailedStarts) return replica;

@@ -248,7 +248,9 @@ class Trainer {
       if (!written.ok()) return written;
       news_.event("final", {{"file", file.string()}});
     }
-    return arguments_.save.empty() ? Status(Done{}) : save(engine);
+    Status saved = arguments_.save.empty() ? Status(Done{}) : save(engine);
+    client_->leave();  // when all is told: a hub that everyone has left ends
+    return saved;
   }
 
   Status save(const Engine& engine) {

@@ -101,7 +101,7 @@ void ClientCore::give_up(const Error& why) {
 void ClientCore::on_tick(TimePoint now) {
   if (has_failed_) return;
   if (!connection_) {
-    if (now >= next_try_) connect(now);
+    if (now >= next_try_ && !is_leaving_) connect(now);
     return;
   }
   connection_->lanes.on_tick(now);
@@ -311,11 +311,13 @@ void ClientCore::report(v1::Report report) {
   send(std::move(frame));
 }
 
-void ClientCore::leave() {
-  if (!connection_ || !connection_->is_welcome) return;
+bool ClientCore::leave() {
+  is_leaving_ = true;
+  if (!connection_ || !connection_->is_welcome) return false;
   Frame frame;
   frame.mutable_leave();
   send(std::move(frame));
+  return true;
 }
 
 void ClientCore::on_arrival(Arrival arrival, TimePoint now) {

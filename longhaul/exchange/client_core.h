@@ -83,7 +83,9 @@ class ClientCore {
   // Kept until its round has closed, and sent again where needed; not at all if it has closed.
   void submit(std::uint64_t step, const SharedBytes& payload);
   void report(v1::Report report);
-  void leave();
+  // Leaves in order, and does not connect again. False if nobody is there to be told; otherwise the
+  // hub ends the connection, which is told as a loss.
+  bool leave();
 
   [[nodiscard]] std::size_t reconnections() const { return reconnections_; }
   // Updates whose round has not closed as far as this replica knows.
@@ -162,6 +164,7 @@ class ClientCore {
   std::mt19937_64 jitter_;
   std::size_t reconnections_ = 0;
   bool is_reading_ = true;
+  bool is_leaving_ = false;
   bool has_failed_ = false;
 };
 

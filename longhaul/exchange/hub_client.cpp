@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kMostCommands = 1 << 16;
 constexpr Seconds kTick{0.05};
+constexpr Seconds kGoodbye{2.0};  // to hear that the hub has heard
 
 constexpr std::size_t kFewestMeans = 4;
 
@@ -68,9 +69,17 @@ void HubClient::handle(Command command) {
     if (is_current(submit->life)) core_.submit(submit->step, submit->payload);
   } else if (auto* told = std::get_if<Tell>(&command)) {
     if (is_current(told->life)) core_.report(std::move(told->report));
-  } else {
-    core_.leave();
+  } else if (!core_.leave()) {
+    has_left();
   }
+}
+
+void HubClient::has_left() {
+  {
+    const MutexLock lock(mutex_);
+    has_left_ = true;
+  }
+  changed_.notify_all();
 }
 
 bool HubClient::is_current(std::size_t life) const {
@@ -176,7 +185,13 @@ void HubClient::report(const v1::Report& report) {
   (void)inbox_->commands.try_push(Tell{.report = report, .life = life});
 }
 
-void HubClient::leave() { (void)inbox_->commands.try_push(Command(Leave{})); }
+void HubClient::leave() {
+  const MutexLock lock(mutex_);
+  is_leaving_ = true;
+  (void)inbox_->commands.try_push(Command(Leave{}));
+  (void)changed_.wait_until(mutex_, deadline_after(kGoodbye),
+                            [this]() REQUIRES(mutex_) { return has_left_; });
+}
 
 std::uint64_t HubClient::run() const {
   const MutexLock lock(mutex_);
@@ -253,13 +268,18 @@ void HubClient::on_finish(std::uint64_t last_step) {
 
 // Told once, however often it is tried.
 void HubClient::on_lost(const Error& why) {
-  const MutexLock lock(mutex_);
-  if (!std::exchange(is_lost_, true)) link_news_.push_back({.lost = why});
+  {
+    const MutexLock lock(mutex_);
+    has_left_ = is_leaving_;
+    if (!std::exchange(is_lost_, true)) link_news_.push_back({.lost = why});
+  }
+  changed_.notify_all();
 }
 
 void HubClient::on_failed(const Error& why) {
   {
     const MutexLock lock(mutex_);
+    has_left_ = is_leaving_;
     if (!failure_) failure_ = why;
   }
   changed_.notify_all();

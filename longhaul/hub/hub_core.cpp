@@ -141,6 +141,7 @@ void HubCore::tell_of(const Session& session, const std::string& what) {
 // of a control stream keep their order, so everyone hears of it before those means.
 void HubCore::finish() {
   if (!training_) return end("the run was ended before it started", true);
+  is_asked_to_finish_ = true;
   const std::uint64_t step = training_->model().step();
   if (last_step_ && *last_step_ <= step) return;
   last_step_ = step;
@@ -151,10 +152,11 @@ void HubCore::finish() {
   }
 }
 
-// Who is away still needs the last means, and gets some time to come for them.
+// Who is away still needs the last means, and gets some time to come for them. Those who gave up
+// leave rounds behind that nobody closes.
 bool HubCore::is_finished_at(TimePoint now) const {
-  const bool is_over =
-      training_ && last_step_ && training_->book().next_step() > *last_step_ && sessions_.empty();
+  if (!training_ || !last_step_ || !sessions_.empty()) return false;
+  const bool is_over = training_->book().next_step() > *last_step_ || is_asked_to_finish_;
   return is_over && std::ranges::none_of(replicas_, [&](const auto& entry) {
            const Replica& replica = entry.second;
            return !replica.has_left && now - replica.away_since.value_or(now) <= setup_.patience;

@@ -197,6 +197,7 @@ class HubCore {
   std::vector<float> initial_;              // the model before the first step, once it has come
   std::unique_ptr<Training> training_;      // from the start on
   std::optional<std::uint64_t> last_step_;  // of the run, once it is known
+  bool is_asked_to_finish_ = false;
   bool is_finished_ = false;
   std::string reason_;
   std::optional<Error> failure_;  // of the journal: nothing goes on

@@ -173,10 +173,6 @@ void Replica::tell(const StepFacts& facts) {
   client_.report(report);
 }
 
-Status Replica::finish(Deadline deadline) {
-  Status drained = engine_->drain(deadline);
-  if (drained.ok()) client_.leave();
-  return drained;
-}
+Status Replica::finish(Deadline deadline) { return engine_->drain(deadline); }
 
 }  // namespace longhaul

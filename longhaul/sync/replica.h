@@ -52,7 +52,7 @@ class Replica {
   // One step; with the stance kFinish, none: the run is over. kDeadline: not in time, and nothing
   // is lost: call it again. Other errors are final.
   Result<StepFacts> step(Deadline deadline);
-  // After the last step: merges what is still on its way.
+  // After the last step: merges what is still on its way. Then its client can leave.
   Status finish(Deadline deadline);
   // A checkpoint of everything that is this replica's own; after start() or resume(), between calls
   // of step().

@@ -166,6 +166,17 @@ TEST_F(ClientCoreTest, ConnectsAnewWithItsSessionAndSlot) {
   EXPECT_EQ(join_.slot(), 1U);
 }
 
+TEST_F(ClientCoreTest, WhoLeavesTellsTheHubAndDoesNotComeBack) {
+  EXPECT_TRUE(core_.leave());
+  written(control_);
+  EXPECT_TRUE(stream(control_).take(Frame::kLeave));
+  breaks();
+  const std::size_t streams = connector_.streams.size();
+  for (int i = 0; i < 100; ++i) tick(Seconds(1));
+  EXPECT_EQ(connector_.streams.size(), streams);
+  EXPECT_FALSE(core_.leave()) << "nobody is there to be told";
+}
+
 TEST_F(ClientCoreTest, AHubThatIsSilentIsGone) {
   tick(Seconds(4.9));
   EXPECT_EQ(core_.reconnections(), 0U);

@@ -45,6 +45,14 @@ TEST_F(HubEnd, ComesWhenAllHaveLeft) {
   EXPECT_TRUE(is_finished_after(Seconds(0.1)));
 }
 
+TEST_F(HubEnd, ComesWhenAllHaveGivenUpAfterItWasAskedTo) {
+  leave(all_[0]);
+  leave(all_[1]);
+  EXPECT_FALSE(is_finished_after(Seconds(100))) << "they may come back";
+  desk_.core.finish();
+  EXPECT_TRUE(is_finished_after(Seconds(0.1)));
+}
+
 TEST_F(HubEnd, WaitsForWhoIsAwayButNotForever) {
   close_the_only_round();
   leave(all_[0]);

@@ -215,6 +215,7 @@ class TestReplica {
     if (const Status done = retry([&](Deadline d) { return replica_.finish(d); }, limit);
         !done.ok())
       fail(done.error());
+    client_.leave();
   }
 
   template <typename Try>
