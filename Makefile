@@ -53,7 +53,7 @@ fuzz-coverage: deps ## what the inputs of the fuzz targets reach in the decoders
 	@cmake --build --preset fuzz
 	tools/fuzz_coverage.py --lines
 
-asan tsan: deps ## unit and multi tests under address+undefined or thread sanitizers
+asan tsan: deps ## tests under address+undefined sanitizers; those with several threads under the thread sanitizer
 	$(call configure,$@)
 	@cmake --build --preset $@
 	ctest --preset $@

@@ -9,7 +9,11 @@ add_library(longhaul_test_headers OBJECT ${PROJECT_SOURCE_DIR}/cmake/longhaul_te
 target_link_libraries(longhaul_test_headers PRIVATE longhaul_options GTest::gtest_main GTest::gmock)
 target_precompile_headers(longhaul_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 
-add_custom_target(longhaul_tests)  # all test programs, without what users run
+add_custom_target(longhaul_tests)        # all test programs, without what users run
+add_custom_target(longhaul_multi_tests)  # those with several threads
+
+option(LONGHAUL_WHOLE_PROGRAMS
+  "Run each test program once, not once for each of its tests: sanitizers make every start slow" OFF)
 
 function(longhaul_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LIBRARIES;LABEL" ${ARGN})
@@ -26,6 +30,15 @@ function(longhaul_test name)
   target_compile_options(longhaul_${name} PRIVATE
     $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-restrict>)
   add_dependencies(longhaul_tests longhaul_${name})
+  if(arg_LABEL STREQUAL multi)
+    add_dependencies(longhaul_multi_tests longhaul_${name})
+  endif()
+  if(LONGHAUL_WHOLE_PROGRAMS)
+    add_test(NAME ${name} COMMAND longhaul_${name} --gtest_brief=1
+      WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 600)
+    return()
+  endif()
   gtest_discover_tests(longhaul_${name}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     DISCOVERY_TIMEOUT 120
