@@ -30,13 +30,19 @@ function(longhaul_test name)
   target_compile_options(longhaul_${name} PRIVATE
     $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-restrict>)
   add_dependencies(longhaul_tests longhaul_${name})
+  set(shards 1)
   if(arg_LABEL STREQUAL multi)
     add_dependencies(longhaul_multi_tests longhaul_${name})
+    set(shards 4)  # tests with several threads wait much
   endif()
   if(LONGHAUL_WHOLE_PROGRAMS)
-    add_test(NAME ${name} COMMAND longhaul_${name} --gtest_brief=1
-      WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 600)
+    foreach(shard RANGE 1 ${shards})
+      add_test(NAME ${name}.${shard} COMMAND longhaul_${name} --gtest_brief=1
+        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+      math(EXPR index "${shard} - 1")
+      set_tests_properties(${name}.${shard} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 600
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
+    endforeach()
     return()
   endif()
   gtest_discover_tests(longhaul_${name}
