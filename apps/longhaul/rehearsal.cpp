@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kPollMilliseconds = 100;
 constexpr Seconds kStartLimit{120.0};
+constexpr int kGaveUp = 1;          // exit code of a replica that has diverged
 constexpr Seconds kEndLimit{60.0};  // without a word from anyone
 constexpr std::size_t kMostFailedStarts = 20;
 
@@ -217,7 +218,7 @@ Status Rehearsal::check_replica(std::size_t slot) {
   Status replica = look_at(*seat.process, name_of_replica(slot), !seat.digest.empty());
   if (replica.ok()) return replica;
   // Where training has diverged replicas end by themselves, and there is nothing to score.
-  if (run_.status == "diverged") {
+  if (run_.status == "diverged" && seat.process->exit_code() == kGaveUp) {
     seat.process.reset();
     is_final_scored_ = std::ranges::none_of(seats_, [](const Seat& one) { return !!one.process; });
     if (is_final_scored_) evaluator_->close_input();
@@ -249,7 +250,9 @@ void Rehearsal::end_if_done() {
                        lab::target_reached(job_->scenario.target, run_.evaluations);
   if (!is_done && run_.status == "done") return;
   if (faults_ && run_.status == "diverged") faults_->stop();
-  if (faults_ && !(faults_->is_over(time()) && is_everyone_there())) return;
+  if (faults_ && run_.status != "diverged" && !(faults_->is_over(time()) && is_everyone_there()))
+    return;
+  if (!hub_) return;  // it is to come back
   is_ending_ = true;
   hub_->signal(SIGINT);
 }

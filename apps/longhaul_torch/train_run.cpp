@@ -71,7 +71,10 @@ class Trainer {
     if (!trained.ok()) return trained;
     if (!is_interrupted()) {
       Status finished = finish();
-      if (finished.ok() || finished.error().code != ErrorCode::kDeadline) return finished;
+      if (finished.ok() || finished.error().code != ErrorCode::kDeadline) {
+        client_->leave();  // when all is told: a hub that everyone has left ends
+        return finished;
+      }
     }
     return leave();
   }
@@ -248,9 +251,7 @@ class Trainer {
       if (!written.ok()) return written;
       news_.event("final", {{"file", file.string()}});
     }
-    Status saved = arguments_.save.empty() ? Status(Done{}) : save(engine);
-    client_->leave();  // when all is told: a hub that everyone has left ends
-    return saved;
+    return arguments_.save.empty() ? Status(Done{}) : save(engine);
   }
 
   Status save(const Engine& engine) {

@@ -17,6 +17,7 @@ constexpr Seconds kPingEvery{1.0};
 constexpr double kPingsInASilence = 4;  // more of them, if a short silence is the end
 constexpr std::size_t kMostTransfers = 4096;
 constexpr std::size_t kStateOverhead = 1 << 20;
+constexpr std::size_t kMostWaiting = 16;  // transfers before a probe
 
 // Dense means and snapshots with two states of an optimizer fit.
 CargoLimits limits_of(std::size_t elements) {
@@ -84,6 +85,11 @@ void ClientCore::disconnect() {
 
 void ClientCore::lose(const Error& why, TimePoint now) {
   if (!connection_) return;
+  if (connection_->has_said_goodbye) {
+    disconnect();
+    has_ended_ = true;
+    return news_.on_left();
+  }
   disconnect();
   ++reconnections_;
   back_off_ = std::clamp(back_off_ * 2, kFirstBackOff, kMostBackOff);
@@ -93,15 +99,15 @@ void ClientCore::lose(const Error& why, TimePoint now) {
 }
 
 void ClientCore::give_up(const Error& why) {
-  has_failed_ = true;
+  has_ended_ = true;
   if (connection_) disconnect();
   news_.on_failed(why);
 }
 
 void ClientCore::on_tick(TimePoint now) {
-  if (has_failed_) return;
+  if (has_ended_) return;
   if (!connection_) {
-    if (now >= next_try_ && !is_leaving_) connect(now);
+    if (now >= next_try_) connect(now);
     return;
   }
   connection_->lanes.on_tick(now);
@@ -220,6 +226,7 @@ void ClientCore::on_welcome(const v1::Welcome& welcome) {
   session_ = welcome.session();
   setup_.run = welcome.run();
   slot_ = welcome.slot();
+  if (is_leaving_) return leave();
   setup_.slot = welcome.slot();  // to be the same one for a hub that was killed and knows nobody
   news_.on_welcome({.slot = slot_, .replicas = welcome.replicas(), .run = welcome.run()},
                    {welcome.contributed().begin(), welcome.contributed().end()});
@@ -227,10 +234,13 @@ void ClientCore::on_welcome(const v1::Welcome& welcome) {
   if (welcome.probe()) send_probe(kProbeBytes);
 }
 
+// However many a hub asks for, they do not pile up.
 void ClientCore::send_probe(std::uint64_t bytes) {
-  connection_->lanes.send({.cargo = Cargo::kProbe, .step = probes_++},
-                          std::make_shared<const ByteBuffer>(
-                              std::min<std::uint64_t>(bytes, kProbeBytes), std::byte{0xAA}));
+  if (connection_->lanes.waiting() > kMostWaiting) return;
+  connection_->lanes.send(
+      {.cargo = Cargo::kProbe, .step = probes_++},
+      std::make_shared<const ByteBuffer>(std::min<std::uint64_t>(bytes, kMostIdleProbeBytes),
+                                         std::byte{0xAA}));
 }
 
 void ClientCore::open_lane() {
@@ -305,19 +315,20 @@ void ClientCore::report(v1::Report report) {
   *report.mutable_down() = std::move(*unreported_.mutable_down());
   unreported_.clear_down();
   report.set_restarts(connection_->restarted);
+  report.set_probes(connection_->probes);
   if (round_trip_) report.set_round_trip_s(round_trip_->count());
   Frame frame;
   *frame.mutable_report() = std::move(report);
   send(std::move(frame));
 }
 
-bool ClientCore::leave() {
+void ClientCore::leave() {
   is_leaving_ = true;
-  if (!connection_ || !connection_->is_welcome) return false;
+  if (!connection_ || !connection_->is_welcome) return;  // said when it is
+  connection_->has_said_goodbye = true;
   Frame frame;
   frame.mutable_leave();
   send(std::move(frame));
-  return true;
 }
 
 void ClientCore::on_arrival(Arrival arrival, TimePoint now) {
@@ -329,7 +340,10 @@ void ClientCore::on_arrival(Arrival arrival, TimePoint now) {
         {.bytes = static_cast<double>(arrival.timed_bytes), .duration = arrival.duration});
     largest_transfer_ = std::max(largest_transfer_, arrival.bytes.size());
   }
-  if (arrival.id.cargo == Cargo::kProbe) return report({});
+  if (arrival.id.cargo == Cargo::kProbe) {
+    ++connection_->probes;
+    return report({});
+  }
   on_cargo(std::move(arrival), now);
 }
 

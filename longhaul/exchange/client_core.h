@@ -63,6 +63,7 @@ class ClientNews {
   virtual void on_finish(std::uint64_t last_step) = 0;
   virtual void on_lost(const Error& why) = 0;    // the connection, or a try at one
   virtual void on_failed(const Error& why) = 0;  // for good
+  virtual void on_left() = 0;                    // the hub knows that it leaves
 };
 
 class ClientCore {
@@ -83,9 +84,8 @@ class ClientCore {
   // Kept until its round has closed, and sent again where needed; not at all if it has closed.
   void submit(std::uint64_t step, const SharedBytes& payload);
   void report(v1::Report report);
-  // Leaves in order, and does not connect again. False if nobody is there to be told; otherwise the
-  // hub ends the connection, which is told as a loss.
-  bool leave();
+  // Leaves in order, as soon as a hub is there to be told, and does not connect again.
+  void leave();
 
   [[nodiscard]] std::size_t reconnections() const { return reconnections_; }
   // Updates whose round has not closed as far as this replica knows.
@@ -102,6 +102,8 @@ class ClientCore {
     bool is_writing = false;
     bool is_welcome = false;
     bool is_enrolled = false;
+    bool has_said_goodbye = false;
+    std::uint64_t probes = 0;               // that have come
     std::map<StreamId, StreamPtr> opening;  // lanes that have not said what they are yet
     std::size_t joined_lanes = 1;           // that the hub was told of; others may fail
     Lanes lanes;
@@ -158,14 +160,14 @@ class ClientCore {
   RateEstimator down_{kTrustedDuration};
   std::size_t largest_transfer_ = 0;  // in bytes
   std::uint64_t probes_ = 0;
-  v1::Report unreported_;             // samples for the next report
+  v1::Report unreported_;  // samples for the next report
   TimePoint next_try_;
   Seconds back_off_{};
   std::mt19937_64 jitter_;
   std::size_t reconnections_ = 0;
   bool is_reading_ = true;
   bool is_leaving_ = false;
-  bool has_failed_ = false;
+  bool has_ended_ = false;  // it has left, or given up
 };
 
 }  // namespace longhaul

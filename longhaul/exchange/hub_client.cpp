@@ -69,17 +69,9 @@ void HubClient::handle(Command command) {
     if (is_current(submit->life)) core_.submit(submit->step, submit->payload);
   } else if (auto* told = std::get_if<Tell>(&command)) {
     if (is_current(told->life)) core_.report(std::move(told->report));
-  } else if (!core_.leave()) {
-    has_left();
+  } else {
+    core_.leave();
   }
-}
-
-void HubClient::has_left() {
-  {
-    const MutexLock lock(mutex_);
-    has_left_ = true;
-  }
-  changed_.notify_all();
 }
 
 bool HubClient::is_current(std::size_t life) const {
@@ -186,11 +178,10 @@ void HubClient::report(const v1::Report& report) {
 }
 
 void HubClient::leave() {
+  if (!inbox_->commands.try_push(Command(Leave{}))) return;
   const MutexLock lock(mutex_);
-  is_leaving_ = true;
-  (void)inbox_->commands.try_push(Command(Leave{}));
   (void)changed_.wait_until(mutex_, deadline_after(kGoodbye),
-                            [this]() REQUIRES(mutex_) { return has_left_; });
+                            [this]() REQUIRES(mutex_) { return has_left_ || failure_; });
 }
 
 std::uint64_t HubClient::run() const {
@@ -268,19 +259,22 @@ void HubClient::on_finish(std::uint64_t last_step) {
 
 // Told once, however often it is tried.
 void HubClient::on_lost(const Error& why) {
-  {
-    const MutexLock lock(mutex_);
-    has_left_ = is_leaving_;
-    if (!std::exchange(is_lost_, true)) link_news_.push_back({.lost = why});
-  }
-  changed_.notify_all();
+  const MutexLock lock(mutex_);
+  if (!std::exchange(is_lost_, true)) link_news_.push_back({.lost = why});
 }
 
 void HubClient::on_failed(const Error& why) {
   {
     const MutexLock lock(mutex_);
-    has_left_ = is_leaving_;
     if (!failure_) failure_ = why;
+  }
+  changed_.notify_all();
+}
+
+void HubClient::on_left() {
+  {
+    const MutexLock lock(mutex_);
+    has_left_ = true;
   }
   changed_.notify_all();
 }

@@ -53,7 +53,8 @@ class HubClient final : public Exchange, private ClientNews {
 
   // How far training is; also tells the hub of what was measured.
   void report(const v1::Report& report);
-  // Leaves in order: open rounds close without this replica. Waits a moment, until the hub knows.
+  // Leaves in order: open rounds close without this replica. Waits until the hub knows, for a
+  // moment: it may be away.
   void leave();
 
   // The one that the hub has let it into; 0: none yet.
@@ -88,7 +89,6 @@ class HubClient final : public Exchange, private ClientNews {
 
   void run(const std::stop_token& stop);
   void handle(Command command);
-  void has_left();
   [[nodiscard]] bool is_current(std::size_t life) const;
   [[nodiscard]] bool has_room() const;
   // The training thread waits: whatever it waits for must come.
@@ -102,6 +102,7 @@ class HubClient final : public Exchange, private ClientNews {
   void on_finish(std::uint64_t last_step) override;
   void on_lost(const Error& why) override;
   void on_failed(const Error& why) override;
+  void on_left() override;
 
   const Clock& clock_;
   const std::size_t most_means_;  // that wait to be collected; then the hub is held back
@@ -127,7 +128,6 @@ class HubClient final : public Exchange, private ClientNews {
   std::size_t reconnections_ GUARDED_BY(mutex_) = 0;
   std::size_t differing_ GUARDED_BY(mutex_) = 0;
   bool is_lost_ GUARDED_BY(mutex_) = false;  // and told of
-  bool is_leaving_ GUARDED_BY(mutex_) = false;
   bool has_left_ GUARDED_BY(mutex_) = false;
   std::vector<LinkNews> link_news_ GUARDED_BY(mutex_);
   ClientCore core_;      // of the thread

@@ -14,8 +14,10 @@ constexpr std::uint32_t kProtocolVersion = 1;
 // Digests of the shared model are compared before each step that is a multiple of this.
 constexpr std::uint64_t kDigestEvery = 16;
 
-// Bytes of a probe in each direction.
+// Bytes of a probe in each direction: of the first one, and at most of those between training's own
+// messages.
 constexpr std::size_t kProbeBytes = 65536;
+constexpr std::size_t kMostIdleProbeBytes = std::size_t{4} << 20U;
 
 // Of a transfer of someone who only measures the link, and its next piece: bytes that do not
 // compress.

@@ -7,6 +7,8 @@
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
 #include <chrono>
+#include <cstdint>
+#include <list>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -52,11 +54,7 @@ Greeting greeting_of(std::string_view said, bool is_tls) {
 class Doorman::Loop {
  public:
   Loop(Setup setup, Welcome welcome, TurnAway turn_away)
-      : setup_(std::move(setup)),
-        welcome_(std::move(welcome)),
-        turn_away_(std::move(turn_away)),
-        acceptor_(context_),
-        breath_(context_) {}
+      : setup_(std::move(setup)), welcome_(std::move(welcome)), turn_away_(std::move(turn_away)) {}
 
   Status listen() {
     std::error_code failure;
@@ -65,23 +63,25 @@ class Doorman::Loop {
       return Error{ErrorCode::kInvalidArgument,
                    "expected HOST:PORT to listen on, got " + setup_.address};
     tcp::resolver resolver(context_);
-    const auto found = resolver.resolve(at.host, at.port, tcp::resolver::passive, failure);
-    if (!failure) {
-      failure = asio::error::host_not_found;
-      for (auto one = found.begin(); failure && one != found.end(); ++one) listen_at(*one, failure);
-    }
-    if (!failure) port_ = acceptor_.local_endpoint(failure).port();
-    if (!failure) return Done{};
+    for (const auto& one : resolver.resolve(at.host, at.port, tcp::resolver::passive, failure))
+      listen_at(one, failure);
+    if (!doors_.empty()) return Done{};
+    if (!failure) failure = asio::error::host_not_found;
     return Error{ErrorCode::kIo, "cannot listen on " + setup_.address + ": " + failure.message()};
   }
   void run() {
-    accept();
+    for (Door& door : doors_) accept_on_loop(door);
     context_.run();
   }
   void stop() { context_.stop(); }
   [[nodiscard]] int port() const { return port_; }
 
  private:
+  struct Door {
+    explicit Door(asio::io_context& context) : acceptor(context), breath(context) {}
+    tcp::acceptor acceptor;
+    asio::steady_timer breath;
+  };
   struct Visitor {
     explicit Visitor(tcp::socket from) : socket(std::move(from)), patience(socket.get_executor()) {}
     tcp::socket socket;
@@ -91,28 +91,33 @@ class Doorman::Loop {
   };
   using VisitorId = std::uint64_t;
 
-  void listen_at(const tcp::endpoint& endpoint, std::error_code& failure) {
-    std::error_code ignored;
-    acceptor_.close(ignored);
-    acceptor_.open(endpoint.protocol(), failure);
-    if (!failure) acceptor_.set_option(tcp::acceptor::reuse_address(true), failure);
-    if (!failure) acceptor_.bind(endpoint, failure);
-    if (!failure) acceptor_.listen(asio::socket_base::max_listen_connections, failure);
+  // A name may have several addresses: they have one port.
+  void listen_at(tcp::endpoint endpoint, std::error_code& failure) {
+    if (endpoint.port() == 0) endpoint.port(static_cast<std::uint16_t>(port_));
+    Door& door = doors_.emplace_back(context_);
+    door.acceptor.open(endpoint.protocol(), failure);
+    if (!failure) door.acceptor.set_option(tcp::acceptor::reuse_address(true), failure);
+    if (!failure) door.acceptor.bind(endpoint, failure);
+    if (!failure) door.acceptor.listen(asio::socket_base::max_listen_connections, failure);
+    if (!failure) port_ = door.acceptor.local_endpoint(failure).port();
+    if (failure) doors_.pop_back();
   }
 
-  void accept() {
-    acceptor_.async_accept([this](const std::error_code& failure, tcp::socket socket) {
+  void accept_on_loop(Door& door) {
+    door.acceptor.async_accept([this, &door](const std::error_code& failure, tcp::socket socket) {
       if (!failure) {
-        admit(std::move(socket));
-        return accept();
+        accept_on_loop(door);
+        return admit_on_loop(std::move(socket));
       }
-      breath_.expires_after(kBreath);
-      breath_.async_wait([this](const std::error_code&) { accept(); });
+      door.breath.expires_after(kBreath);
+      door.breath.async_wait([this, &door](const std::error_code&) { accept_on_loop(door); });
     });
   }
 
-  void admit(tcp::socket socket) {
-    if (visitors_.size() >= setup_.most) return turn_away_("too many that have not said anything");
+  // Who means well speaks at once: where there are too many, who has waited longest does not.
+  void admit_on_loop(tcp::socket socket) {
+    if (visitors_.size() >= setup_.most)
+      end_on_loop(visitors_.begin()->first, "too many that have not said anything");
     std::error_code ignored;
     socket.non_blocking(true, ignored);
     socket.set_option(tcp::no_delay(true), ignored);
@@ -121,35 +126,35 @@ class Doorman::Loop {
     visitor.patience.expires_after(
         std::chrono::duration_cast<std::chrono::steady_clock::duration>(setup_.patience));
     visitor.patience.async_wait([this, id](const std::error_code& failure) {
-      if (!failure) end(id, "it did not say anything in time");
+      if (!failure) end_on_loop(id, "it did not say anything in time");
     });
-    listen_to(id);
+    listen_to_on_loop(id);
   }
 
-  void listen_to(VisitorId id) {
+  void listen_to_on_loop(VisitorId id) {
     Visitor& visitor = visitors_.at(id);
     // No more than the greeting: what follows is gRPC's to read.
     const std::size_t wanted = (setup_.is_tls ? kTls.size() : visitor.said.size()) - visitor.length;
-    visitor.socket.async_read_some(asio::buffer(visitor.said.data() + visitor.length, wanted),
-                                   [this, id](const std::error_code& failure, std::size_t count) {
-                                     if (!visitors_.contains(id)) return;
-                                     if (failure)
-                                       return end(id, setup_.is_tls
-                                                          ? "it hung up before TLS was agreed upon"
-                                                          : "it hung up before it said what it is");
-                                     hear(id, count);
-                                   });
+    visitor.socket.async_read_some(
+        asio::buffer(visitor.said.data() + visitor.length, wanted),
+        [this, id](const std::error_code& failure, std::size_t count) {
+          if (!visitors_.contains(id)) return;
+          if (failure)
+            return end_on_loop(id, setup_.is_tls ? "it hung up before TLS was agreed upon"
+                                                 : "it hung up before it said what it is");
+          hear_on_loop(id, count);
+        });
   }
 
-  void hear(VisitorId id, std::size_t count) {
+  void hear_on_loop(VisitorId id, std::size_t count) {
     Visitor& visitor = visitors_.at(id);
     visitor.length += count;
     const std::string said(visitor.said.data(), visitor.length);
     switch (greeting_of(said, setup_.is_tls)) {
       case Greeting::kTooShort:
-        return listen_to(id);
+        return listen_to_on_loop(id);
       case Greeting::kWrong:
-        return end(id, what_it_is(said, setup_.is_tls));
+        return end_on_loop(id, what_it_is(said, setup_.is_tls));
       case Greeting::kRight:
         break;
     }
@@ -159,9 +164,12 @@ class Doorman::Loop {
     if (!failure) welcome_(descriptor, said);
   }
 
-  void end(VisitorId id, const std::string& why) {
-    hear_out(visitors_.at(id).socket);
-    visitors_.erase(id);
+  // A timer that has run out cannot be called back: the visitor may be gone.
+  void end_on_loop(VisitorId id, const std::string& why) {
+    const auto visitor = visitors_.find(id);
+    if (visitor == visitors_.end()) return;
+    hear_out(visitor->second.socket);
+    visitors_.erase(visitor);
     turn_away_(why);
   }
 
@@ -176,8 +184,7 @@ class Doorman::Loop {
   const Welcome welcome_;
   const TurnAway turn_away_;
   asio::io_context context_{1};
-  tcp::acceptor acceptor_;
-  asio::steady_timer breath_;
+  std::list<Door> doors_;
   int port_ = 0;
   VisitorId next_ = 0;
   std::map<VisitorId, Visitor> visitors_;

@@ -114,7 +114,9 @@ class RunningServer final : public GrpcServer {
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
         server_credentials(setup.tls));
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr) return Error{ErrorCode::kIo, "cannot serve: the keys are damaged"};
+    if (server_ == nullptr)
+      return Error{ErrorCode::kIo, setup.tls ? "cannot serve: the keys are damaged"
+                                             : "cannot serve: gRPC does not start"};
     Result<std::unique_ptr<Doorman>> doorman = Doorman::start(
         {.address = setup.address, .is_tls = setup.tls.has_value()},
         [this](int descriptor, const std::string& said) { let_in(descriptor, said); },

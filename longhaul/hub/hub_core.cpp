@@ -312,6 +312,8 @@ void HubCore::on_arrival(Session& session, Arrival arrival, TimePoint now) {
       on_state(session, arrival);
       break;
     case Cargo::kProbe:
+      ++session.probes.came;
+      break;
     case Cargo::kMean:
       break;
   }

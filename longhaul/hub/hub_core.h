@@ -111,7 +111,6 @@ class HubCore {
     std::optional<TimePoint> away_since;  // as far as ticks tell
     TimePoint up_known;                   // when it was last measured, or is to be
     TimePoint down_known;
-    std::uint64_t probes = 0;  // that it was sent
   };
   struct Newcomer {
     StreamPtr stream;
@@ -145,9 +144,9 @@ class HubCore {
   [[nodiscard]] v1::Welcome welcome_for(const Session& session, const v1::Join& join) const;
 
   // hub_links.cpp: what is known of the links.
-  void measure(Replica& replica, const v1::Report& report) const;
+  void measure(Replica& replica, const v1::Report& report);
   void probe_idle_links();
-  void send_probe(Session& session, std::size_t bytes);
+  static void send_probe(Session& session, std::size_t bytes);
   [[nodiscard]] Conditions conditions() const;  // of the members; empty while one is not known
 
   // hub_core.cpp: frames and rounds.

@@ -10,26 +10,28 @@ namespace {
 // Planners divide by what replicas say they measured: only what can be is taken.
 constexpr double kMostSampleBytes = 1e15;
 
-// A probe fills the line for a hundredth of the time.
+// A probe fills the line for a hundredth of the time, or for a few kilobytes on a very slow one.
 constexpr Seconds kProbeEvery{5.0};
 constexpr Seconds kProbeDuration{0.05};
-constexpr std::size_t kLeastProbeBytes = 4096;
+constexpr double kLeastProbeBytes = 4096;
 
 // All of a short transfer may come at once.
-bool is_plausible(const v1::Sample& sample) {
+bool can_be(const v1::Sample& sample) {
   return sample.bytes() >= 1 && sample.bytes() < kMostSampleBytes &&
-         (sample.duration_s() == 0 || longhaul::is_plausible(sample.duration_s()));
+         (sample.duration_s() == 0 || is_plausible(sample.duration_s()));
 }
 
-std::size_t probe_bytes(const RateEstimator& estimator) {
+// `most`: of any transfer.
+std::size_t probe_bytes(const RateEstimator& estimator, std::size_t most) {
   const double bytes = estimator.typical()->bytes_per_second * kProbeDuration.count();
-  return static_cast<std::size_t>(
-      std::clamp(bytes, static_cast<double>(kLeastProbeBytes), static_cast<double>(kProbeBytes)));
+  const auto wanted = static_cast<std::size_t>(
+      std::clamp(bytes, kLeastProbeBytes, static_cast<double>(kMostIdleProbeBytes)));
+  return std::min(wanted, most);
 }
 
 }  // namespace
 
-void HubCore::measure(Replica& replica, const v1::Report& report) const {
+void HubCore::measure(Replica& replica, const v1::Report& report) {
   ReplicaStatus& status = replica.status;
   if (report.step() > 0) status.step = report.step();  // else it only tells what it measured
   if (is_plausible(report.compute_s())) {
@@ -39,35 +41,39 @@ void HubCore::measure(Replica& replica, const v1::Report& report) const {
   }
   if (is_plausible(report.round_trip_s()))
     status.measured.latency = Seconds(report.round_trip_s() / 2);
+  replica.session->probes.told = report.probes();
   for (const v1::Sample& sample : report.down()) {
-    if (is_plausible(sample) &&
-        status.measured.down.add(
-            {.bytes = sample.bytes(), .duration = Seconds(sample.duration_s())}))
+    if (can_be(sample) && status.measured.down.add(
+                              {.bytes = sample.bytes(), .duration = Seconds(sample.duration_s())}))
       replica.down_known = now_;
   }
 }
 
-// Training's own messages may be too small to tell what a link can do.
+// Training's own messages may be too small to tell what a link can do. One at a time: a link that
+// has become slow is not made slower.
 void HubCore::probe_idle_links() {
   if (!training_ || setup_.training.engine.recipe.planner == PlannerKind::kNone) return;
   for (auto& [name, replica] : replicas_) {
     const Measured& measured = replica.status.measured;
     if (!replica.status.is_enrolled || !measured.is_complete()) continue;
-    if (now_ - replica.up_known > kProbeEvery) {
+    Session& session = *replica.session;
+    const std::size_t most = limits().most_bytes;
+    if (now_ - replica.up_known > kProbeEvery && session.probes.asked <= session.probes.came) {
       replica.up_known = now_;  // or will be
+      session.probes.asked = session.probes.came + 1;
       Frame frame;
-      frame.mutable_send_probe()->set_bytes(probe_bytes(measured.up));
-      (void)replica.session->send(std::move(frame));
+      frame.mutable_send_probe()->set_bytes(probe_bytes(measured.up, most));
+      (void)session.send(std::move(frame));
     }
-    if (now_ - replica.down_known > kProbeEvery) {
+    if (now_ - replica.down_known > kProbeEvery && session.probes.sent <= session.probes.told) {
       replica.down_known = now_;
-      send_probe(*replica.session, probe_bytes(measured.down));
+      send_probe(session, probe_bytes(measured.down, most));
     }
   }
 }
 
 void HubCore::send_probe(Session& session, std::size_t bytes) {
-  session.lanes.send({.cargo = Cargo::kProbe, .step = replica_of(session).probes++},
+  session.lanes.send({.cargo = Cargo::kProbe, .step = session.probes.sent++},
                      std::make_shared<const ByteBuffer>(bytes, std::byte{0x55}));
 }
 

@@ -63,6 +63,15 @@ class Session {
   };
   Progress progress;  // NOLINT(*-non-private-member-*): plain data of the loop
 
+  // Of the link, on this connection.
+  struct Probes {
+    std::uint64_t sent = 0;  // to the replica
+    std::uint64_t told = 0;  // by the replica, of those that have come
+    std::uint64_t asked = 0;
+    std::uint64_t came = 0;  // asked or not
+  };
+  Probes probes;  // NOLINT(*-non-private-member-*): plain data of the loop
+
  private:
   Identity identity_;
   StreamId control_;

@@ -11,7 +11,7 @@
 namespace longhaul::lab {
 namespace {
 
-constexpr std::array kRatios{"0.001", "0.003", "0.01", "0.03", "0.1", "0.3"};
+constexpr std::array kRatios{"0.0003", "0.001", "0.003", "0.01", "0.03", "0.1", "0.3"};
 constexpr std::array kDelays{"1", "2", "3", "4", "6", "8", "12"};
 constexpr const char* kFixed = "static:";
 

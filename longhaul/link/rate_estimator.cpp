@@ -20,8 +20,9 @@ bool RateEstimator::add(const TransferSample& sample) {
   TransferSample told = sample;
   if (!gather(told) || told.duration.count() <= 0) return false;
   const double log_rate = std::log(told.bytes / told.duration.count());
-  if (!level_) {
+  if (!level_ || is_guess_) {
     level_ = log_rate;
+    is_guess_ = told.duration < trusted_;
   } else if (!told.is_app_limited || log_rate > *level_) {
     follow(log_rate);
   }

@@ -26,7 +26,8 @@ class RateEstimator {
  public:
   RateEstimator() = default;
   // Transfers that are shorter than `trusted` are added up until they have lasted so long. Gaps
-  // between their pieces weigh much, so they can only raise the level, as app-limited ones do.
+  // between their pieces weigh much, so they can only raise the level, as app-limited ones do. A
+  // first one counts at any length, until there is a better one.
   explicit RateEstimator(Seconds trusted) : trusted_(trusted) {}
 
   // Whether the level is known anew: false if the link may have become slower all the same.
@@ -42,6 +43,7 @@ class RateEstimator {
   void follow(double log_rate);
 
   Seconds trusted_{};
+  bool is_guess_ = false;        // the level is one short transfer's
   TransferSample gathered_;      // short ones, together
   std::optional<double> level_;  // logarithm of bytes per second
   double spread_ = 0;            // mean distance of samples from the level, in the logarithm

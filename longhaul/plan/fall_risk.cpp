@@ -6,8 +6,8 @@
 namespace longhaul {
 namespace {
 
-constexpr double kMemory = 100;    // rounds
-constexpr double kDisbelief = 50;  // rounds that a calm start must last to count as much as none
+constexpr double kMemory = 100;     // of the mean, in rounds
+constexpr double kBeforehand = 50;  // rounds that the factor of three counts for
 
 }  // namespace
 
@@ -19,7 +19,7 @@ void FallRisk::note(const Conditions& replicas) {
   const double rate = std::log(slowest);
   rounds_ = std::min(rounds_ + 1, kMemory);
   mean_ += (rate - mean_) / rounds_;
-  spread_ += (std::min(std::abs(rate - mean_), kMost) - spread_) / (rounds_ + kDisbelief);
+  spread_ += (std::min(std::abs(rate - mean_), kMostSpread) - spread_) / (rounds_ + kBeforehand);
 }
 
 double FallRisk::factor() const { return std::exp(spread_); }

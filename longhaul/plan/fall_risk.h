@@ -15,11 +15,11 @@ class FallRisk {
   [[nodiscard]] double factor() const;
 
  private:
-  static constexpr double kMost = 1.0986122886681098;  // log 3
+  static constexpr double kMostSpread = 1.0986122886681098;  // log 3
 
   double rounds_ = 0;
-  double mean_ = 0;        // of the slowest link's rate, in the logarithm
-  double spread_ = kMost;  // mean distance from it
+  double mean_ = 0;              // of the slowest link's rate, in the logarithm
+  double spread_ = kMostSpread;  // mean distance from it
 };
 
 }  // namespace longhaul

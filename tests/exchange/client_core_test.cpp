@@ -43,6 +43,7 @@ struct NewsBook final : ClientNews {
   void on_finish(std::uint64_t /*last_step*/) override {}
   void on_lost(const Error& why) override { lost.push_back(why.message); }
   void on_failed(const Error& why) override { failure = why; }
+  void on_left() override { has_left = true; }
 
   std::vector<std::uint64_t> enrolled;
   std::vector<std::pair<std::uint64_t, float>> means;
@@ -50,6 +51,7 @@ struct NewsBook final : ClientNews {
   int restarts = 0;
   std::vector<std::string> lost;
   std::optional<Error> failure;
+  bool has_left = false;
 };
 
 class DeafInbox final : public StreamInbox {
@@ -167,14 +169,33 @@ TEST_F(ClientCoreTest, ConnectsAnewWithItsSessionAndSlot) {
 }
 
 TEST_F(ClientCoreTest, WhoLeavesTellsTheHubAndDoesNotComeBack) {
-  EXPECT_TRUE(core_.leave());
+  core_.leave();
   written(control_);
   EXPECT_TRUE(stream(control_).take(Frame::kLeave));
+  EXPECT_FALSE(news_.has_left) << "the hub has not answered yet";
   breaks();
+  EXPECT_TRUE(news_.has_left);
+  EXPECT_TRUE(news_.lost.empty());
+  EXPECT_EQ(core_.reconnections(), 0U);
   const std::size_t streams = connector_.streams.size();
   for (int i = 0; i < 100; ++i) tick(Seconds(1));
   EXPECT_EQ(connector_.streams.size(), streams);
-  EXPECT_FALSE(core_.leave()) << "nobody is there to be told";
+}
+
+TEST_F(ClientCoreTest, WhoLeavesWhileTheHubIsAwayComesBackToSaySo) {
+  breaks();
+  core_.leave();
+  EXPECT_FALSE(news_.has_left);
+  const std::size_t before = connector_.streams.size();
+  for (int i = 0; i < 100 && connector_.streams.size() == before; ++i) tick(Seconds(0.1));
+  control_ = connector_.streams.size();
+  written(control_);
+  Frame welcome;
+  welcome.mutable_welcome()->set_session(77);
+  hear(control_, welcome);
+  written(control_);
+  EXPECT_TRUE(stream(control_).take(Frame::kLeave));
+  EXPECT_EQ(connector_.streams.size(), control_) << "and opens no lanes";
 }
 
 TEST_F(ClientCoreTest, AHubThatIsSilentIsGone) {
@@ -440,7 +461,20 @@ TEST_F(ClientCoreTest, SendsAProbeWhereTheHubAsksForOne) {
     }
   };
   EXPECT_EQ(probe_of(5000), 5000U);
-  EXPECT_EQ(probe_of(std::uint64_t{1} << 40U), kProbeBytes);
+  EXPECT_EQ(probe_of(std::uint64_t{1} << 40U), kMostIdleProbeBytes);
+}
+
+TEST_F(ClientCoreTest, ProbesDoNotPileUpHoweverManyAreAskedFor) {
+  Frame frame;
+  frame.mutable_send_probe()->set_bytes(5000);
+  for (int i = 0; i < 1000; ++i) hear(control_, frame);
+  std::set<std::uint64_t> probes;
+  for (;; written(lane_)) {
+    const auto chunk = stream(lane_).take(Frame::kChunk);
+    if (!chunk) break;
+    probes.insert(chunk->chunk().step());
+  }
+  EXPECT_LT(probes.size(), 20U);
 }
 
 TEST_F(ClientCoreTest, TellsWhyAConnectionIsLost) {

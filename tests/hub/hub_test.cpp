@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "tests/hub/hub_run.h"
 #include "tests/sync/cluster.h"
 
@@ -31,6 +33,10 @@ TEST_P(HubRecipes, AllReplicasEndWithTheSameSharedModel) {
     EXPECT_EQ(replica->digest(), replicas[0]->digest());
   }
   EXPECT_EQ(hub->status().mismatches, 0U);
+  // They have left, and it knows.
+  const Deadline limit = deadline_after(Seconds(5));
+  while (hub->status().sessions > 0 && clock.now() < limit) std::this_thread::yield();
+  EXPECT_EQ(hub->status().sessions, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Hub, HubRecipes,
