@@ -136,7 +136,7 @@ std::optional<Seconds> Rehearsal::predicted_step_time() const {
                      .up = replica.link.up,
                      .down = replica.link.down});
   const Recipe& recipe = job_->recipe.recipe;
-  if (recipe.is_free) return least_step_time(links);
+  if (recipe.is_free) return Paces(links).computing();
   const RoundSizes sizes(recipe.codec, parameters_, links.size());
   return make_planner({.kind = recipe.planner,
                        .plan = recipe.plan,

@@ -48,12 +48,13 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
   const IterationModel model = model_of(merge_);
   const double fall = risk_.factor();
   const std::span<const RoundSize> table = sizes_.table();
+  const Paces paces(replicas);
   Plan best;
   std::size_t best_row = 0;
   Seconds least = Seconds::max();
   const auto try_row = [&](std::size_t row) {
-    const Pace pace = pace_of(replicas, table[row]);
-    const Pace fallen = pace_of(replicas, table[row], fall);
+    const Pace pace = paces.of(table[row]);
+    const Pace fallen = paces.of(table[row], fall);
     const double dropped = 1 + model.drop_cost(table[row].keep_ratio);
     for (int delay = 0; delay <= limits_.most_delay; ++delay) {
       const Seconds time =

@@ -15,8 +15,8 @@ constexpr double kHiddenSlack = 1e-9;
 
 constexpr int kAnyDelay = 1'000'000'000;  // so late that only rates matter
 
-bool is_hidden(const Conditions& replicas, const RoundSize& size, int delay_steps) {
-  return step_time(replicas, size, delay_steps) <= least_step_time(replicas) * (1 + kHiddenSlack);
+bool takes_no_longer(Seconds step, Seconds computing) {
+  return step <= computing * (1 + kHiddenSlack);
 }
 
 Decision least_time(const Conditions& replicas, const RoundSizes& sizes, Merge merge,
@@ -38,11 +38,11 @@ Decision least_time(const Conditions& replicas, const RoundSizes& sizes, Merge m
 Decision predicted(const Conditions& replicas, const RoundSize& size, const Plan& plan,
                    const IterationModel& model, double fall) {
   Decision decision{.plan = plan};
-  decision.step_time = step_time(replicas, size, plan.delay_steps);
-  decision.likely_step_time =
-      (decision.step_time + pace_of(replicas, size, fall).at(plan.delay_steps)) / 2;
+  const Paces paces(replicas);
+  decision.step_time = paces.of(size).at(plan.delay_steps);
+  decision.likely_step_time = (decision.step_time + paces.of(size, fall).at(plan.delay_steps)) / 2;
   decision.relative_steps = model.steps(plan.keep_ratio, plan.delay_steps);
-  decision.is_hidden = decision.step_time <= least_step_time(replicas) * (1 + kHiddenSlack);
+  decision.is_hidden = takes_no_longer(decision.step_time, paces.computing());
   return decision;
 }
 
@@ -57,26 +57,28 @@ std::optional<double> convergence_turn(int delay_steps) {
   return ((tau + 1) - std::sqrt(under_root)) / (2 * tau);
 }
 
-std::optional<double> largest_hidden_ratio(const Conditions& replicas, const RoundSizes& sizes,
+std::optional<double> largest_hidden_ratio(const Paces& paces, const RoundSizes& sizes,
                                            int delay_steps) {
+  const auto is_hidden = [&](const RoundSize& size) {
+    return takes_no_longer(paces.of(size).at(delay_steps), paces.computing());
+  };
   const std::span<const RoundSize> table = sizes.table();
   // The first row that does not hide: sizes ascend, so all after it do not either.
-  const auto above = std::partition_point(table.begin(), table.end(), [&](const RoundSize& row) {
-    return is_hidden(replicas, row, delay_steps);
-  });
+  const auto above = std::partition_point(table.begin(), table.end(), is_hidden);
   if (above == table.begin()) return std::nullopt;
   if (above == table.end()) return table.back().keep_ratio;
   double hidden = std::prev(above)->keep_ratio;
   double shown = above->keep_ratio;
   for (int i = 0; i < 8; ++i) {  // to a 256th of 0.7 %
     const double middle = (hidden + shown) / 2;
-    (is_hidden(replicas, sizes.at(middle), delay_steps) ? hidden : shown) = middle;
+    (is_hidden(sizes.at(middle)) ? hidden : shown) = middle;
   }
   return hidden;
 }
 
 Decision deco(const Conditions& replicas, const RoundSizes& sizes, Merge merge, int most_delay) {
   LONGHAUL_CHECK(!replicas.empty());
+  const Paces paces(replicas);
   std::optional<Plan> best;
   double best_factor = 0;
   const auto consider = [&](double keep_ratio, int delay) {
@@ -85,9 +87,9 @@ Decision deco(const Conditions& replicas, const RoundSizes& sizes, Merge merge, 
     best = Plan{.keep_ratio = keep_ratio, .delay_steps = delay, .merge = merge};
     best_factor = factor;
   };
-  const std::optional<double> by_rates = largest_hidden_ratio(replicas, sizes, kAnyDelay);
+  const std::optional<double> by_rates = largest_hidden_ratio(paces, sizes, kAnyDelay);
   for (int delay = 0; delay <= most_delay && by_rates; ++delay) {
-    const std::optional<double> largest = largest_hidden_ratio(replicas, sizes, delay);
+    const std::optional<double> largest = largest_hidden_ratio(paces, sizes, delay);
     if (!largest) continue;
     consider(*largest, delay);
     // φ may turn before δ*: the turn is then better.

@@ -20,7 +20,7 @@ std::optional<double> convergence_turn(int delay_steps);
 
 // δ*(τ): the largest ratio of the table at which communication hides behind computation; nothing,
 // if even the smallest does not.
-std::optional<double> largest_hidden_ratio(const Conditions& replicas, const RoundSizes& sizes,
+std::optional<double> largest_hidden_ratio(const Paces& paces, const RoundSizes& sizes,
                                            int delay_steps);
 
 struct Decision {

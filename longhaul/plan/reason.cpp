@@ -40,7 +40,7 @@ std::string reason_of(const Conditions& replicas, const RoundSizes& sizes, const
                       std::string_view why) {
   const RoundSize size = sizes.at(decision.plan.keep_ratio);
   const ReplicaConditions& replica = slowest(replicas, size);
-  const Seconds compute = least_step_time(replicas);
+  const Seconds compute = Paces(replicas).computing();
   const double alpha = std::min(replica.up.bytes_per_second, replica.down.bytes_per_second) *
                        compute.count() / sizes.dense_bytes();
   std::string text = knobs(decision.plan) + ": ";

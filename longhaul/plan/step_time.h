@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "longhaul/plan/conditions.h"
 #include "longhaul/plan/round_sizes.h"
@@ -22,16 +23,32 @@ struct Pace {
     return loop <= least * (delay_steps + 1.0);
   }
 };
-// `slower`: as if every rate had fallen to that part of it.
-Pace pace_of(const Conditions& replicas, const RoundSize& size, double slower = 1);
+// The conditions of all replicas, divided once: a search asks for the pace of many sizes.
+class Paces {
+ public:
+  explicit Paces(const Conditions& replicas);
+
+  // `slower`: as if every rate had fallen to that part of it.
+  [[nodiscard]] Pace of(const RoundSize& size, double slower = 1) const;
+  // Of the slowest: no plan is faster.
+  [[nodiscard]] Seconds computing() const { return Seconds(compute_); }
+
+ private:
+  struct Link {
+    double still = 0;  // computing and latency
+    double per_byte_up = 0;
+    double per_byte_down = 0;
+  };
+  std::vector<Link> links_;
+  double compute_ = 0;  // each the slowest of all
+  double per_byte_up_ = 0;
+  double per_byte_down_ = 0;
+};
 
 // T_avg: the slowest of computing, sending, receiving, and of the whole loop spread over delay + 1
 // steps. A slope: it holds over whole multiples of delay + 1 steps once the pipeline is full.
 inline Seconds step_time(const Conditions& replicas, const RoundSize& size, int delay_steps) {
-  return pace_of(replicas, size).at(delay_steps);
+  return Paces(replicas).of(size).at(delay_steps);
 }
-
-// The slowest replica's compute time: no plan is faster.
-Seconds least_step_time(const Conditions& replicas);
 
 }  // namespace longhaul

@@ -158,7 +158,7 @@ TEST(Deco, TheTableGivesWhatADirectSearchGives) {
     for (double beta = 0; beta < 6; beta += 0.7) {
       const Conditions replicas = equal_replicas(4, alpha, beta);
       for (const int delay : {1, 3, 4, 7}) {
-        const std::optional<double> found = largest_hidden_ratio(replicas, sizes, delay);
+        const std::optional<double> found = largest_hidden_ratio(Paces(replicas), sizes, delay);
         double low = kLeastRatio;
         double high = 1;
         const auto hides = [&](double ratio) {
