@@ -164,6 +164,7 @@ TEST_P(HubResumeOne, NothingIsLostAndNothingCountsTwice) {
   setup.lr = 0.002;
   setup.policy = {};
   setup.ledger = &ledger;
+  setup.may_look_ahead = false;
   setup.save_after = 50;
   ResumeRun run(setup);
   ASSERT_TRUE(run.everyone_has_done(90));
@@ -182,7 +183,8 @@ TEST_P(HubResumeOne, NothingIsLostAndNothingCountsTwice) {
   EXPECT_EQ(ledger.wrong_means(), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Recipes, HubResumeOne, ::testing::Values("dd-ef-sgd", "deco"),
+INSTANTIATE_TEST_SUITE_P(Recipes, HubResumeOne,
+                         ::testing::Values("dd-ef-sgd", "deco", "deco-late", "auto"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::ranges::replace(name, '-', '_');

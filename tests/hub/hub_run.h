@@ -46,6 +46,7 @@ struct HubRunSetup {
   const std::atomic<std::uint64_t>* goal = nullptr;  // steps, if they are not known before
   Ledger* ledger = nullptr;
   bool loses_returned = false;
+  bool may_look_ahead = true;  // of a planner; a ledger counts in one unit, moves or gradients
   // A checkpoint for whoever comes back: after so many steps, or every so many; 0: none.
   std::uint64_t save_after = 0;
   std::uint64_t save_every = 0;
@@ -66,6 +67,7 @@ inline EngineSetup engine_setup_of(const HubRunSetup& setup) {
 
 inline HubSetup hub_setup_of(const HubRunSetup& setup) {
   return {.training = {.engine = engine_setup_of(setup),
+                       .may_look_ahead = setup.may_look_ahead,
                        .replicas = setup.replicas,
                        .policy = setup.policy,
                        .directory = setup.directory,
@@ -102,10 +104,23 @@ class LedgerLearner final : public Learner {
     ledger_->updated(slot_, update);
     return loss;
   }
-  void save(State& state) const override { inner_->save(state); }
-  Status load(const State& state) override { return inner_->load(state); }
+  // The optimizer goes back with its replica.
+  void save(State& state) const override {
+    inner_->save(state);
+    State own;
+    optimizer_.save(own);
+    state.blobs[kOptimizer] = to_bytes(own);
+  }
+  Status load(const State& state) override {
+    const Result<ByteView> own = state.blob(kOptimizer);
+    if (!own.ok()) return own.error();
+    Status loaded = optimizer_.load(state_from_bytes(*own).value());
+    return loaded.ok() ? inner_->load(state) : loaded;
+  }
 
  private:
+  static constexpr const char* kOptimizer = "ledger_optimizer";
+
   std::unique_ptr<Learner> inner_;
   bool is_late_;
   double lr_;
