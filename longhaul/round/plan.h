@@ -21,6 +21,9 @@ enum class Merge : std::uint8_t {
            // (the look-ahead)
 };
 
+// Can a replica take several steps of its own between two updates with it?
+constexpr bool has_local_steps(Merge merge) { return merge == Merge::kLate; }
+
 std::string_view name_of(Merge merge);
 std::vector<std::string> merge_names();
 Result<Merge> parse_merge(std::string_view name);
@@ -29,7 +32,8 @@ struct Plan {
   double keep_ratio = 1.0;  // δ: share of the elements that is sent
   int delay_steps =
       0;  // τ: a mean is merged this many steps after the step its updates were born in
-  int period_steps = 1;  // H: steps between two updates of the same part of the model
+  // H: an update is the delta of this many steps; above 1 only where has_local_steps().
+  int period_steps = 1;
   Merge merge = Merge::kOptimizer;
 
   bool operator==(const Plan&) const = default;

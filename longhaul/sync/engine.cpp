@@ -43,6 +43,12 @@ std::uint64_t seed_of(std::uint64_t seed, std::size_t step) {
   return seed * 0x9E3779B97F4A7C15U + step;
 }
 
+// Of a period of that plan which begins with `first`.
+std::size_t last_of_period(std::size_t first, const Plan& plan) {
+  LONGHAUL_CHECK(plan.period_steps == 1 || (plan.period_steps > 1 && has_local_steps(plan.merge)));
+  return first + static_cast<std::size_t>(plan.period_steps) - 1;
+}
+
 }  // namespace
 
 Engine::Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchange, Workers& workers)
@@ -50,16 +56,21 @@ Engine::Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchang
       parameters_(parameters),
       exchange_(exchange),
       codec_(make_codec(setup_.recipe.codec, setup_.layers, workers)),
-      rule_(make_merge_rule(setup_.recipe.plan.merge, setup_.optimizer, parameters)),
+      rule_(make_merge_rule(setup_.recipe.plan.merge, setup_.optimizer, parameters,
+                            setup_.recipe.local)),
       residual_(parameters.size(), 0.0F),
-      plan_(setup_.recipe.plan) {
+      plan_(setup_.recipe.plan),
+      next_round_(last_of_period(0, plan_)) {
   LONGHAUL_CHECK_GE(plan_.delay_steps, 0);
-  LONGHAUL_CHECK_EQ(plan_.period_steps, 1);
 }
 
-ByteBuffer Engine::take(std::span<const float> gradient) {
+ByteBuffer Engine::take(std::span<const float> update) {
+  if (!has_round()) {
+    kernels::feed(residual_, {.increment = update});
+    return {};
+  }
   ByteBuffer payload = codec_->take({.residual = residual_,
-                                     .increment = gradient,
+                                     .increment = update,
                                      .keep_ratio = plan_.keep_ratio,
                                      .seed = seed_of(setup_.seed, step_)});
   if (!setup_.recipe.keeps_residual) std::ranges::fill(residual_, 0.0F);
@@ -93,11 +104,18 @@ void Engine::submit(std::span<float> gradient) {
 
 void Engine::submit_nothing() { submit_message({}); }
 
-void Engine::sit_out() { open_round({}); }
+void Engine::sit_out() {
+  if (has_round()) open_round({});
+  finish_first_half();
+}
 
 void Engine::submit_message(ByteBuffer payload) {
-  const RoundId round = open_round(payload);
-  exchange_.submit({.round = round, .elements = parameters_.size(), .payload = std::move(payload)});
+  if (has_round()) {
+    const RoundId round = open_round(payload);
+    exchange_.submit(
+        {.round = round, .elements = parameters_.size(), .payload = std::move(payload)});
+  }
+  finish_first_half();
 }
 
 RoundId Engine::open_round(ByteView payload) {
@@ -106,6 +124,11 @@ RoundId Engine::open_round(ByteView payload) {
   rule_->sent(now(), round, payload);
   in_flight_.push_back(round);
   return round;
+}
+
+void Engine::finish_first_half() {
+  LONGHAUL_CHECK(!is_half_done());
+  is_half_done_ = true;
 }
 
 Status Engine::merge_oldest(Deadline deadline) {
@@ -139,15 +162,19 @@ Status Engine::merge_due(Deadline deadline) {
     if (!merged.ok()) return merged;
   }
   ++step_;
+  is_half_done_ = false;
   // Announced with a mean that all replicas merge in the same step, so all change at the same step.
   if (next_plan_) change_plan(*std::exchange(next_plan_, std::nullopt));
+  if (next_round_ < step_) next_round_ = last_of_period(step_, plan_);
   rule_->place(now(), residual_, parameters_);
   return Done{};
 }
 
+// Another period holds from the next one on, unless there are no more local steps.
 void Engine::change_plan(const Plan& plan) {
   if (plan.merge != plan_.merge) rule_->change_to(plan.merge, now(), residual_);
   plan_ = plan;
+  if (!has_local_steps(plan_.merge)) next_round_ = step_;
 }
 
 Status Engine::drain(Deadline deadline) {

@@ -4,6 +4,9 @@
 //
 // A step has two halves, so that many replicas can share one process: submit() sends, merge_due()
 // receives. A step without a gradient has another first half: submit_nothing() or sit_out().
+//
+// With a period of H steps, the last step of each period has a round. The others only add what they
+// moved to the residual, which is then all that this replica has not told yet.
 #pragma once
 
 #include <cstddef>
@@ -40,15 +43,17 @@ class Engine {
   // outlive the engine.
   Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchange, Workers& workers);
 
-  // First half of a step: clips the gradient, takes what is to be sent, and submits it. A gradient
-  // that is not finite counts and sends nothing.
+  // First half of a step: clips the gradient and, if the step has a round, takes what is to be sent
+  // and submits it. A gradient that is not finite counts and sends nothing.
   void submit(std::span<float> gradient);
 
-  // First half of a step that has no gradient: takes part in its round with an empty update.
+  // First half of a step that has no gradient: takes part in its round, if it has one, with an
+  // empty update.
   void submit_nothing();
 
   // First half of a step whose round has closed without this replica: nothing is submitted, and the
-  // mean is collected when it is due.
+  // mean is collected when it is due. Without a gradient and without a round it is the same as
+  // submit_nothing().
   void sit_out();
 
   // Second half: collects and merges every round that is due, in order. An error is the exchange's.
@@ -73,19 +78,22 @@ class Engine {
   [[nodiscard]] std::span<const float> residual() const { return residual_; }
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] std::size_t steps_done() const { return step_; }
+  // The step that has the next round: this one, or a later one of this period.
+  [[nodiscard]] std::size_t next_round() const { return next_round_; }
   // The first half of this step is done: merge_due() comes next.
-  [[nodiscard]] bool is_half_done() const {
-    return !in_flight_.empty() && in_flight_.back().step == step_;
-  }
+  [[nodiscard]] bool is_half_done() const { return is_half_done_; }
   [[nodiscard]] std::size_t rounds_in_flight() const { return in_flight_.size(); }
   [[nodiscard]] std::size_t non_finite_steps() const { return non_finite_steps_; }
   [[nodiscard]] bool has_diverged() const { return non_finite_in_a_row_ >= kNonFiniteLimit; }
 
  private:
   [[nodiscard]] StepContext now() const { return {.step = step_, .lr = setup_.lr.at(step_)}; }
+  [[nodiscard]] bool has_round() const { return step_ == next_round_; }
   // False, and nothing taken, if there is something in it that is not finite.
   bool take_update(std::span<float> gradient, ByteBuffer& payload);
-  [[nodiscard]] ByteBuffer take(std::span<const float> gradient);
+  // What is to be sent in this step; empty if it has no round.
+  [[nodiscard]] ByteBuffer take(std::span<const float> update);
+  void finish_first_half();
   void submit_message(ByteBuffer payload);
   RoundId open_round(ByteView payload);
   Status merge_oldest(Deadline deadline);
@@ -108,6 +116,8 @@ class Engine {
   std::optional<Plan> next_plan_;  // announced, from the next step on
   std::deque<RoundId> in_flight_;  // submitted, not merged; oldest first
   std::size_t step_ = 0;
+  std::size_t next_round_;
+  bool is_half_done_ = false;
   std::size_t non_finite_steps_ = 0;
   std::size_t non_finite_in_a_row_ = 0;
 };

@@ -33,7 +33,8 @@ bool is_late_or_ahead(Merge merge) { return merge == Merge::kLate || merge == Me
 // Plans that the engine of that setup could have come to.
 Status check_plan(const Plan& plan, const EngineSetup& setup) {
   if (!(plan.keep_ratio > 0 && plan.keep_ratio <= 1)) return mismatch("keep_ratio outside (0, 1]");
-  if (plan.period_steps != 1) return mismatch("period_steps other than 1");
+  if (plan.period_steps < 1 || (plan.period_steps > 1 && !has_local_steps(plan.merge)))
+    return mismatch("period_steps " + std::to_string(plan.period_steps));
   const Merge own = setup.recipe.plan.merge;
   const bool can_change = is_late_or_ahead(plan.merge) && is_late_or_ahead(own);
   if (plan.merge != own && !can_change) {
@@ -81,24 +82,31 @@ Status check_kind(Extent extent, const State& state) {
 
 struct Position {
   std::uint64_t step = 0;
+  std::uint64_t next_round = 0;
+  bool is_half_done = false;
   std::deque<RoundId> in_flight;
 };
 
-// Rounds are born in every step and merged in order: those in flight are the last ones.
+// Rounds are born in the last step of every period and merged in order.
 Result<Position> read_position(const State& state) {
   const auto step = state.value<std::uint64_t>("step");
   const auto in_flight = state.value<std::vector<std::uint64_t>>("in_flight");
+  const auto next_round = state.value<std::uint64_t>("next_round");
+  const auto halves_done = state.value<std::uint64_t>("halves_done");  // of the step
   if (!step.ok()) return step.error();
   if (!in_flight.ok()) return in_flight.error();
-  Position position{.step = *step};
-  if (*step > kMostSteps) return mismatch("step: absurd");
+  if (!next_round.ok()) return next_round.error();
+  if (!halves_done.ok()) return halves_done.error();
+  Position position{.step = *step, .next_round = *next_round, .is_half_done = *halves_done == 1};
+  if (*step > kMostSteps || *next_round > kMostSteps) return mismatch("step: absurd");
+  if (*halves_done > 1) return mismatch("halves_done: more than one");
+  const std::uint64_t open = *step + *halves_done;  // what was born is born before it
+  if (*next_round < *step) return mismatch("next_round: before the step");
   for (const std::uint64_t born : *in_flight) {
-    const bool follows = position.in_flight.empty() || born == position.in_flight.back().step + 1;
-    if (!follows || born > *step) return mismatch("in_flight: not one round for each step");
+    const bool follows = position.in_flight.empty() || born > position.in_flight.back().step;
+    if (!follows || born >= open) return mismatch("in_flight: not in order, up to the step");
     position.in_flight.push_back({.step = born});
   }
-  if (!in_flight->empty() && in_flight->back() + 1 < *step)
-    return mismatch("in_flight: ends before the step");
   return position;
 }
 
@@ -109,7 +117,11 @@ State Engine::save_shared() const { return save(Extent::kShared); }
 
 State Engine::save(Extent extent) const {
   State state;
-  state.values = {{"version", kVersion}, {"kind", kind_of(extent)}, {"step", step_}};
+  state.values = {{"version", kVersion},
+                  {"kind", kind_of(extent)},
+                  {"step", step_},
+                  {"next_round", next_round_},
+                  {"halves_done", is_half_done_ ? 1U : 0U}};
   save_plan("plan", plan_, state);
   if (next_plan_) save_plan("next_plan", *next_plan_, state);
   std::vector<std::uint64_t> in_flight;
@@ -128,6 +140,8 @@ State Engine::save(Extent extent) const {
 // All that a state says, checked, before anything of the engine changes.
 struct Engine::Loaded {
   std::uint64_t step = 0;
+  std::uint64_t next_round = 0;
+  bool is_half_done = false;
   std::deque<RoundId> in_flight;
   Plan plan;
   std::optional<Plan> next_plan;
@@ -145,7 +159,11 @@ Result<Engine::Loaded> Engine::read_shared(const State& state) const {
   if (!position.ok()) return position.error();
   const Result<Plan> plan = read_plan("plan", state, setup_);
   if (!plan.ok()) return plan.error();
-  Loaded loaded{.step = position->step, .in_flight = position->in_flight, .plan = *plan};
+  Loaded loaded{.step = position->step,
+                .next_round = position->next_round,
+                .is_half_done = position->is_half_done,
+                .in_flight = position->in_flight,
+                .plan = *plan};
   if (state.values.contains("next_plan.merge")) {
     const Result<Plan> next = read_plan("next_plan", state, setup_);
     if (!next.ok()) return next.error();
@@ -178,7 +196,8 @@ Result<Engine::Loaded> Engine::read(Extent extent, const State& state) const {
   if (!kind.ok()) return std::move(kind).error();
   Result<Loaded> loaded = read_shared(state);
   if (!loaded.ok()) return loaded;
-  loaded->rule = make_merge_rule(loaded->plan.merge, setup_.optimizer, loaded->shared);
+  loaded->rule =
+      make_merge_rule(loaded->plan.merge, setup_.optimizer, loaded->shared, setup_.recipe.local);
   const std::deque<RoundId>& rounds = loaded->in_flight;
   Status rule = loaded->rule->load(extent, state, std::vector(rounds.begin(), rounds.end()));
   if (!rule.ok()) return std::move(rule).error();
@@ -197,6 +216,8 @@ Status Engine::load(Extent extent, const State& state) {
   next_plan_ = loaded->next_plan;
   in_flight_ = std::move(loaded->in_flight);
   step_ = loaded->step;
+  next_round_ = loaded->next_round;
+  is_half_done_ = loaded->is_half_done;
   non_finite_steps_ = loaded->non_finite_steps;
   non_finite_in_a_row_ = loaded->non_finite_in_a_row;
   std::ranges::copy(loaded->shared, parameters_.begin());

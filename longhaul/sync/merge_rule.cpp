@@ -131,16 +131,19 @@ class OwnStepRule final : public SharedApart {
 // The late correction and the look-ahead, and the way from one to the other.
 //
 // Late: every replica runs an optimizer of its own, sends what its steps moved, and swaps its own
-// message for the mean when that arrives: x = shared - unmerged - residual, always.
+// message for the mean when that arrives: x = shared - unmerged - residual, always. In the words of
+// OLCO3, y = shared - unmerged, and y - x, which it sends, is the residual.
 //
 // Ahead: one optimizer on the means, the same everywhere, and each gradient is computed where the
 // shared model will be once everything in flight has landed, as far as this replica can tell from
 // its own messages.
 class DelayedRule final : public SharedApart {
  public:
-  DelayedRule(Merge merge, const OptimizerSpec& spec, std::span<const float> initial)
+  DelayedRule(Merge merge, const OptimizerSpec& spec, std::span<const float> initial,
+              const LocalSteps& local)
       : SharedApart(initial),
         is_late_(merge == Merge::kLate),
+        compensates_delay_(local.compensates_delay),
         optimizer_(spec, initial.size()),
         momentum_(spec.kind == OptimizerKind::kSgd ? 0.0 : static_cast<double>(spec.momentum)),
         foresight_(spec.kind == OptimizerKind::kNesterov ? 1 : 0),
@@ -186,6 +189,7 @@ class DelayedRule final : public SharedApart {
     std::ranges::copy(shared_, parameters.begin());
     if (is_late_) {
       kernels::add_scaled(residual, -1.0F, parameters);
+      if (!compensates_delay_) return;
     } else if (momentum_ > 0) {
       // The velocity's own part in the steps to come: Σ μ^j over the rounds in flight.
       const std::size_t rounds = unmerged_.count(Unit::kGradient);
@@ -250,6 +254,7 @@ class DelayedRule final : public SharedApart {
   }
 
   bool is_late_;
+  bool compensates_delay_;
   Optimizer optimizer_;  // late: of this replica; ahead: common
   double momentum_;
   std::size_t foresight_;  // Nesterov's steps look one velocity further
@@ -270,7 +275,8 @@ void MergeRule::change_to(Merge /*merge*/, const StepContext& /*next*/,
 }
 
 std::unique_ptr<MergeRule> make_merge_rule(Merge merge, const OptimizerSpec& optimizer,
-                                           std::span<const float> initial) {
+                                           std::span<const float> initial,
+                                           const LocalSteps& local) {
   switch (merge) {
     case Merge::kOptimizer:
       return std::make_unique<OptimizerRule>(optimizer, initial.size());
@@ -278,7 +284,7 @@ std::unique_ptr<MergeRule> make_merge_rule(Merge merge, const OptimizerSpec& opt
       return std::make_unique<OwnStepRule>(initial);
     case Merge::kLate:
     case Merge::kAhead:
-      return std::make_unique<DelayedRule>(merge, optimizer, initial);
+      return std::make_unique<DelayedRule>(merge, optimizer, initial, local);
   }
   LONGHAUL_CHECK(false);
   return nullptr;

@@ -10,6 +10,7 @@
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/exchange.h"
 #include "longhaul/round/plan.h"
+#include "longhaul/sync/local_steps.h"
 #include "longhaul/sync/optimizer.h"
 #include "longhaul/sync/saved.h"
 
@@ -78,6 +79,7 @@ class MergeRule {
 
 // Look-ahead needs an optimizer whose steps it can foresee: not AdamW.
 std::unique_ptr<MergeRule> make_merge_rule(Merge merge, const OptimizerSpec& optimizer,
-                                           std::span<const float> initial);
+                                           std::span<const float> initial,
+                                           const LocalSteps& local = {});
 
 }  // namespace longhaul

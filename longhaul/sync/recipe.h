@@ -12,6 +12,7 @@
 #include "longhaul/codec/codec.h"
 #include "longhaul/plan/planner.h"
 #include "longhaul/round/plan.h"
+#include "longhaul/sync/local_steps.h"
 
 namespace longhaul {
 
@@ -21,6 +22,7 @@ struct Recipe {
   CodecSpec codec;
   bool keeps_residual = true;  // false: what the codec drops is lost
   Plan plan;
+  LocalSteps local;
   PlannerKind planner = PlannerKind::kNone;  // what moves the plan during the run
   bool is_free = false;                      // on links without cost: a yardstick
 };

@@ -195,10 +195,12 @@ TEST_F(CheckpointRefusal, OfValuesThatDoNotFit) {
   EXPECT_THAT(refusal_of("kind", "snapshot"), HasSubstr("this is a snapshot"));
   EXPECT_THAT(refusal_of("step", -1), HasSubstr("\"step\""));
   EXPECT_THAT(refusal_of("step", std::uint64_t{1} << 60U), HasSubstr("step: absurd"));
-  EXPECT_THAT(refusal_of("step", 5), HasSubstr("accepted"));  // half of step 5 is done
-  EXPECT_THAT(refusal_of("step", 4), HasSubstr("in_flight: not one round for each step"));
-  EXPECT_THAT(refusal_of("step", 7), HasSubstr("in_flight: ends before the step"));
-  EXPECT_THAT(refusal_of("in_flight", {3, 5}), HasSubstr("in_flight: not one round"));
+  EXPECT_THAT(refusal_of("step", 5), HasSubstr("in_flight: not in order, up to the step"));
+  EXPECT_THAT(refusal_of("step", 7), HasSubstr("next_round: before the step"));
+  EXPECT_THAT(refusal_of("next_round", 5), HasSubstr("next_round: before the step"));
+  EXPECT_THAT(refusal_of("next_round", std::uint64_t{1} << 60U), HasSubstr("step: absurd"));
+  EXPECT_THAT(refusal_of("halves_done", 2), HasSubstr("halves_done: more than one"));
+  EXPECT_THAT(refusal_of("in_flight", {3, 5, 4}), HasSubstr("in_flight: not in order"));
   EXPECT_THAT(refusal_of("in_flight", {4, 5}), HasSubstr("units: not one for each round"));
   EXPECT_THAT(refusal_of("units", {"move", "move", "x"}), HasSubstr("got \"x\""));
   EXPECT_THAT(refusal_of("non_finite_steps", "many"), HasSubstr("\"non_finite_steps\""));
@@ -208,7 +210,8 @@ TEST_F(CheckpointRefusal, OfPlansThatTheEngineCannotFollow) {
   EXPECT_THAT(refusal_of("plan.keep_ratio", 0.0), HasSubstr("plan: keep_ratio outside (0, 1]"));
   EXPECT_THAT(refusal_of("plan.keep_ratio", 1.5), HasSubstr("plan: keep_ratio outside (0, 1]"));
   EXPECT_THAT(refusal_of("plan.delay_steps", -1), HasSubstr("\"plan.delay_steps\""));
-  EXPECT_THAT(refusal_of("plan.period_steps", 2), HasSubstr("period_steps other than 1"));
+  EXPECT_EQ(refusal_of("plan.period_steps", 2), "accepted");
+  EXPECT_THAT(refusal_of("plan.period_steps", 0), HasSubstr("plan: period_steps 0"));
   EXPECT_THAT(refusal_of("plan.merge", "own-step"),
               HasSubstr("merge rule own-step, expected late"));
   EXPECT_THAT(refusal_of("plan.merge", "none"), HasSubstr("no merge rule none"));

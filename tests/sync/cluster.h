@@ -64,6 +64,7 @@ class ReturningExchange final : public Exchange {
   }
   Result<Mean> collect(RoundId round, Deadline deadline) override {
     Result<Mean> mean = inner_.collect(round, deadline);
+    if (own_ratio && mean.ok() && mean->next_plan) mean->next_plan->keep_ratio = *own_ratio;
     const auto found = returned_.find(round);
     if (!mean.ok() || found == returned_.end()) return mean;
     if (!loses_them) mean->returned = found->second;
@@ -73,6 +74,7 @@ class ReturningExchange final : public Exchange {
 
   std::function<bool(RoundId)> returns;
   bool loses_them = false;
+  std::optional<double> own_ratio;  // in every plan that this replica is told
 
  private:
   Exchange& inner_;
@@ -145,10 +147,19 @@ class Cluster {
   // A fresh engine at the initial parameters takes the place of a replica's.
   Engine& renew(std::size_t index) {
     ClusterReplica& replica = replicas.at(index);
+    EngineSetup setup = setup_;
+    setup.recipe.plan.keep_ratio =
+        replica.returning->own_ratio.value_or(setup_.recipe.plan.keep_ratio);
     std::ranges::copy(workload_.initial_parameters(), replica.learner->parameters().begin());
-    replica.engine = std::make_unique<Engine>(setup_, replica.learner->parameters(),
-                                              *replica.exchange, workers_);
+    replica.engine =
+        std::make_unique<Engine>(setup, replica.learner->parameters(), *replica.exchange, workers_);
     return *replica.engine;
+  }
+
+  // From the start on: before the first step.
+  void set_ratio(std::size_t index, double keep_ratio) {
+    replicas.at(index).returning->own_ratio = keep_ratio;
+    renew(index);
   }
 
   // With the mean of the next round.

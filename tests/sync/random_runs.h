@@ -27,10 +27,12 @@ inline EngineSetup random_run_setup(const Recipe& recipe, std::mt19937_64& rando
 
 // Where a planner might take that rule.
 inline Plan random_plan(Merge merge, std::mt19937_64& random) {
-  const bool changes = can_change_rule(merge);
-  return {.keep_ratio = 0.02 + 0.1 * static_cast<double>(random() % 5),
-          .delay_steps = static_cast<int>(random() % 6),
-          .merge = !changes ? merge : (random() % 2 == 0 ? Merge::kLate : Merge::kAhead)};
+  Plan plan{.keep_ratio = 0.02 + 0.1 * static_cast<double>(random() % 5),
+            .delay_steps = static_cast<int>(random() % 6),
+            .merge = merge};
+  if (can_change_rule(merge)) plan.merge = random() % 2 == 0 ? Merge::kLate : Merge::kAhead;
+  if (has_local_steps(plan.merge)) plan.period_steps = 1 + static_cast<int>(random() % 4);
+  return plan;
 }
 
 // What happens to a cluster from outside, step by step: equal for clusters with equal seeds.
