@@ -47,6 +47,9 @@ TEST(Recipes, AreRowsThatTheEngineCanRun) {
     EXPECT_LE(recipe.plan.keep_ratio, 1);
     EXPECT_GE(recipe.plan.delay_steps, 0);
     EXPECT_GE(recipe.plan.period_steps, 1);
+    EXPECT_TRUE(recipe.plan.period_steps == 1 || has_local_steps(recipe.plan.merge));
+    const int periods = recipe.local.delay_periods;
+    EXPECT_TRUE(periods == 0 || recipe.plan.delay_steps == periods * recipe.plan.period_steps);
     EXPECT_NE(make_codec(recipe.codec, {}, alone), nullptr);
     EXPECT_TRUE(parse_codec(recipe.codec.name()).ok());
   }
@@ -66,6 +69,11 @@ TEST(Recipes, DelayAndCompressionFollowTheName) {
   EXPECT_LT(find_recipe("dd-ef-sgd")->plan.keep_ratio, 1);
   EXPECT_TRUE(find_recipe("dd-ef-sgd")->keeps_residual);
   EXPECT_EQ(find_recipe("dga")->plan.merge, Merge::kOwnStep);
+  EXPECT_GT(find_recipe("local-sgd")->plan.period_steps, 1);
+  EXPECT_EQ(find_recipe("local-sgd")->plan.delay_steps, 0);
+  EXPECT_EQ(find_recipe("cocod-sgd")->local.delay_periods, 1);
+  EXPECT_EQ(find_recipe("cocod-sgd")->plan.keep_ratio, 1);
+  EXPECT_LT(find_recipe("olco3-oc")->plan.keep_ratio, 1);
 }
 
 }  // namespace
