@@ -38,9 +38,12 @@ Status apply(const std::string& whole, const std::string& name, const std::strin
 
 void put_over(const RecipeSettings& settings, ChosenRecipe& chosen) {
   Plan& plan = chosen.recipe.plan;
+  LocalSteps& local = chosen.recipe.local;
   plan.keep_ratio = settings.keep_ratio.value_or(plan.keep_ratio);
-  plan.delay_steps = settings.delay_steps.value_or(plan.delay_steps);
   plan.period_steps = settings.period_steps.value_or(plan.period_steps);
+  if (settings.delay_steps) local.delay_periods = 0;
+  if (local.delay_periods > 0) plan.delay_steps = local.delay_periods * plan.period_steps;
+  plan.delay_steps = settings.delay_steps.value_or(plan.delay_steps);
   if (settings.codec) chosen.recipe.codec = parse_codec(*settings.codec).value();
   if (settings.merge) plan.merge = parse_merge(*settings.merge).value();
   chosen.lr = settings.lr.value_or(chosen.lr);
@@ -57,6 +60,23 @@ Status check_planned(const std::string& text, PlannerKind planner, const RecipeS
   if (settings.delay_steps && planner != PlannerKind::kAccordion) return refuse("delay_steps");
   const bool keeps_merge = planner == PlannerKind::kDeco || planner == PlannerKind::kAccordion;
   if (settings.merge && !keeps_merge) return refuse("merge");
+  if (settings.period_steps.value_or(1) > 1) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "recipe " + text + ": period_steps: its planner has a round in every step"};
+  }
+  return Done{};
+}
+
+Status check_together(const std::string& text, const Plan& plan, const std::string& optimizer) {
+  const auto refuse = [&](const std::string& why) {
+    return Error{ErrorCode::kInvalidArgument, "recipe " + text + ": " + why};
+  };
+  if (plan.merge == Merge::kAhead && optimizer == "adamw")
+    return refuse("merge = ahead foresees steps of sgd, momentum or nesterov, not of adamw");
+  if (plan.period_steps > 1 && !has_local_steps(plan.merge)) {
+    return refuse("period_steps above 1 needs local steps, which merge = " +
+                  std::string(name_of(plan.merge)) + " has not");
+  }
   return Done{};
 }
 
@@ -75,11 +95,8 @@ Result<ChosenRecipe> chosen_recipe(const Scenario& scenario, const RecipeChoice&
     if (!fits.ok()) return fits.error();
     put_over(settings, chosen);
   }
-  if (chosen.recipe.plan.merge == Merge::kAhead && scenario.train.optimizer == "adamw") {
-    return Error{ErrorCode::kInvalidArgument,
-                 "recipe " + choice.text +
-                     ": merge = ahead foresees steps of sgd, momentum or nesterov, not of adamw"};
-  }
+  Status together = check_together(choice.text, chosen.recipe.plan, scenario.train.optimizer);
+  if (!together.ok()) return together.error();
   return chosen;
 }
 

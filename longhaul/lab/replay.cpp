@@ -28,15 +28,16 @@ std::vector<Seconds> times_of(const Scenario& scenario, const RunResult& run,
   std::vector<std::vector<Seconds>> arrived;  // by round, then by replica
   std::vector<Seconds> times;
   for (std::size_t step = 0; step < run.wire.size(); ++step) {
+    const StepWire& wire = run.wire[step];
+    const std::size_t senders = wire.up.size();  // none: the step had no round
     Seconds closed{};
-    for (std::size_t i = 0; i < replicas; ++i) {
-      now[i] += scenario.replicas[i].step_time;
-      closed = std::max(closed, links[i].send_up(now[i], run.wire[step].up[i]).end);
-    }
+    for (std::size_t i = 0; i < replicas; ++i) now[i] += scenario.replicas[i].step_time;
+    for (std::size_t i = 0; i < senders; ++i)
+      closed = std::max(closed, links[i].send_up(now[i], wire.up[i]).end);
     std::vector<Seconds>& back = arrived.emplace_back();
-    for (std::size_t i = 0; i < replicas; ++i)
-      back.push_back(links[i].send_down(closed, run.wire[step].down[i]).end);
-    for (std::size_t i = 0; i < replicas && step >= delay; ++i)
+    for (std::size_t i = 0; i < senders; ++i)
+      back.push_back(links[i].send_down(closed, wire.down[i]).end);
+    for (std::size_t i = 0; step >= delay && i < arrived[step - delay].size(); ++i)
       now[i] = std::max(now[i], arrived[step - delay][i]);
     times.push_back(*std::ranges::max_element(now));
   }
@@ -51,6 +52,7 @@ Result<RunResult> replay(const Scenario& scenario, RunResult run) {
     return cannot(run, "the log holds no bytes by step");
   const std::size_t replicas = scenario.replicas.size();
   for (const StepWire& wire : run.wire) {
+    if (wire.up.empty() && wire.down.empty()) continue;
     if (wire.up.size() != replicas || wire.down.size() != replicas)
       return cannot(run, "expected " + std::to_string(replicas) + " replicas, got " +
                              std::to_string(wire.up.size()));

@@ -88,6 +88,7 @@ std::string plan_cell(const RunResult& run) {
   return "<td>" +
          html_escaped("δ " + formatted("%.3g", run.keep_ratio) + ", τ " +
                       std::to_string(run.delay_steps) +
+                      (run.period_steps > 1 ? ", H " + std::to_string(run.period_steps) : "") +
                       (run.merge == "optimizer" ? "" : ", " + run.merge)) +
          "<small>" + html_escaped(run.codec) + "</small></td>";
 }

@@ -36,7 +36,7 @@ struct Span {
   std::size_t step = 0;
 };
 
-// Bytes of the round of one step, by replica.
+// Bytes of the round of one step, by replica; empty: the step had none.
 struct StepWire {
   std::vector<double> up;
   std::vector<double> down;
@@ -66,9 +66,9 @@ struct RunResult {
       final_loss;  // on all held-out data, of the shared model after the drain; empty: diverged
   std::optional<double> final_accuracy;
   Seconds virtual_time{};
-  Seconds step_time{};  // mean virtual time per step after warm-up: a slope over whole multiples of
-                        // delay + 1
-  double efficiency = 0;       // compute time ÷ virtual time
+  Seconds step_time{};    // mean virtual time per step after warm-up: a slope over whole cycles
+                          // of periods and delay
+  double efficiency = 0;  // compute time ÷ virtual time
   std::uint64_t bytes_up = 0;  // sums over replicas
   std::uint64_t bytes_down = 0;
   std::string digest;  // of the final shared parameters
@@ -76,8 +76,9 @@ struct RunResult {
   // Of a rehearsal: by formula, before it started; and steps that the machine was too slow for.
   std::optional<Seconds> predicted_step_time;
   std::size_t late_steps = 0;
-  double keep_ratio = 1;  // of the plan at the end, as the next two
+  double keep_ratio = 1;  // of the plan at the end, as the next three
   int delay_steps = 0;
+  int period_steps = 1;
   std::string merge = "optimizer";
   std::string codec;
   std::vector<PlanPoint> plans;  // what a planner decided; empty for fixed plans

@@ -62,6 +62,7 @@ Json run_json(const RunResult& run) {
           {"bytes_down", run.bytes_down},
           {"keep_ratio", run.keep_ratio},
           {"delay_steps", run.delay_steps},
+          {"period_steps", run.period_steps},
           {"merge", run.merge},
           {"codec", run.codec},
           {"non_finite_steps", run.non_finite_steps},
@@ -91,6 +92,7 @@ RunResult run_from_json(const Json& json) {
   run.bytes_down = json.at("bytes_down");
   run.keep_ratio = json.at("keep_ratio");
   run.delay_steps = json.at("delay_steps");
+  run.period_steps = json.value("period_steps", 1);  // logs of older programs do not have it
   run.merge = json.at("merge");
   run.codec = json.at("codec");
   run.non_finite_steps = json.at("non_finite_steps");
@@ -135,6 +137,7 @@ Json plan_json(const PlanPoint& point) {
           {"time_s", point.time.count()},
           {"keep_ratio", point.plan.keep_ratio},
           {"delay_steps", point.plan.delay_steps},
+          {"period_steps", point.plan.period_steps},
           {"merge", name_of(point.plan.merge)},
           {"predicted_step_time_s", finite_or_null(point.predicted_step_time.count())},
           {"reason", point.reason}};
@@ -146,6 +149,7 @@ PlanPoint plan_from_json(const Json& json) {
           .time = Seconds(number(json, "time_s")),
           .plan = {.keep_ratio = json.at("keep_ratio"),
                    .delay_steps = json.at("delay_steps"),
+                   .period_steps = json.value("period_steps", 1),
                    .merge = merge.ok() ? *merge : Merge::kOptimizer},
           .predicted_step_time = Seconds(number(json, "predicted_step_time_s")),
           .reason = json.at("reason")};

@@ -141,8 +141,7 @@ class Run {
       replica.engine->submit(replica.learner->gradient());
     });
     for (std::size_t i = 0; i < replicas_.size(); ++i) note_compute(step, i);
-    result_.wire.push_back({.up = std::vector<double>(replicas_.size()),
-                            .down = std::vector<double>(replicas_.size())});
+    result_.wire.emplace_back();
     Status settled = network_->settle();
     if (!settled.ok()) return settled;
     std::vector<Status> merged(replicas_.size(), Done{});
@@ -230,6 +229,7 @@ class Run {
     const Plan& plan = replicas_[0].engine->plan();
     result_.keep_ratio = plan.keep_ratio;
     result_.delay_steps = plan.delay_steps;
+    result_.period_steps = plan.period_steps;
     result_.merge = name_of(plan.merge);
     result_.codec = recipe_.codec.name();
     if (planner_) result_.plans = planner_->decisions();
@@ -257,8 +257,9 @@ class Run {
   void note(const Transfer& transfer) {
     if (planner_) planner_->note(transfer);
     StepWire& wire = result_.wire.at(static_cast<std::size_t>(transfer.round.step));
-    (transfer.is_up ? wire.up : wire.down).at(transfer.replica) =
-        static_cast<double>(transfer.bytes);
+    std::vector<double>& bytes = transfer.is_up ? wire.up : wire.down;
+    bytes.resize(replicas_.size());
+    bytes[transfer.replica] = static_cast<double>(transfer.bytes);
     add_span({.replica = transfer.replica,
               .activity = transfer.is_up ? Activity::kSend : Activity::kReceive,
               .begin = transfer.begin,

@@ -8,11 +8,12 @@
 namespace longhaul::lab {
 namespace {
 
-// Over whole multiples of delay + 1 steps of the last plan, from a third of the run on, when the
-// pipeline has filled.
+// Over whole cycles of the last plan, from a third of the run on, when the pipeline has filled. A
+// cycle has as many periods as there are rounds on their way, and one more.
 Seconds step_time_slope(const RunResult& run) {
   const std::size_t steps = run.losses.size();
-  const std::size_t cycle = static_cast<std::size_t>(run.delay_steps) + 1;
+  const auto period = static_cast<std::size_t>(run.period_steps);
+  const std::size_t cycle = (static_cast<std::size_t>(run.delay_steps) / period + 1) * period;
   const std::size_t changed = run.plans.empty() ? 0 : run.plans.back().step + 2 * cycle;
   const std::size_t from = std::min(steps, std::max(steps / 3, changed));
   const std::size_t cycles = (steps - from) / cycle;

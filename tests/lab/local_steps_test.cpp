@@ -1,0 +1,100 @@
+// Recipes with local steps in the lab: what a period costs, and which settings fit together.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "longhaul/lab/run.h"
+#include "tests/sync/quadratic_workload.h"
+
+namespace longhaul::lab {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::size_t kPeriodElements = 4000;
+constexpr double kPeriodDenseBytes = 4.0 * kPeriodElements;
+constexpr Seconds kPeriodStep(0.05);
+
+Scenario period_scenario(double alpha, double beta) {
+  Scenario scenario;
+  scenario.train.steps = 600;
+  scenario.train.lr = 1e-4;
+  scenario.eval.every = 1'000'000;
+  scenario.target.value = 2;
+  for (int i = 0; i < 3; ++i) {
+    ReplicaSettings replica;
+    replica.step_time = kPeriodStep;
+    replica.link.up = {.bytes_per_second = alpha * kPeriodDenseBytes / kPeriodStep.count()};
+    replica.link.down = replica.link.up;
+    replica.link.latency = kPeriodStep * beta / 2;
+    scenario.replicas.push_back(replica);
+  }
+  return scenario;
+}
+
+RunResult run_of_periods(const Scenario& scenario, const std::string& recipe) {
+  longhaul::testing::QuadraticWorkload workload(kPeriodElements);
+  Workers workers(1);
+  return run(scenario, {.recipe = parse_recipe_choice(recipe).value()}, workload, workers).value();
+}
+
+// Time of a period: computing, the lines, or what a loop lasts beyond the steps that hide it,
+// spread over the rounds that are on their way.
+Seconds period_by_formula(const Scenario& scenario, const RunResult& run) {
+  const LinkSettings& link = scenario.replicas[0].link;
+  const double rounds = static_cast<double>(run.steps) / run.period_steps * 3;
+  const Seconds up(static_cast<double>(run.bytes_up) / rounds / link.up.bytes_per_second);
+  const Seconds down(static_cast<double>(run.bytes_down) / rounds / link.down.bytes_per_second);
+  const Seconds exposed = 2 * link.latency + up + down - kPeriodStep * run.delay_steps;
+  const int on_their_way = run.delay_steps / run.period_steps + 1;
+  return std::max({kPeriodStep * run.period_steps, up, down,
+                   kPeriodStep * run.period_steps + exposed / on_their_way});
+}
+
+TEST(LocalStepsInTheLab, TakeTheTimeThatTheFormulaSays) {
+  for (const double alpha : {0.05, 0.3, 2.0}) {
+    for (const double beta : {0.5, 4.3}) {
+      const Scenario scenario = period_scenario(alpha, beta);
+      for (const char* delay : {"0", "3", "6", "12"}) {
+        const std::string recipe =
+            "local-sgd:codec=random_k/bf16:keep_ratio=0.2:period_steps=6:delay_steps=";
+        const RunResult run = run_of_periods(scenario, recipe + delay);
+        const Seconds expected = period_by_formula(scenario, run) / run.period_steps;
+        EXPECT_NEAR(run.step_time / expected, 1.0, 0.01)
+            << "α " << alpha << " β " << beta << " τ " << delay << ": measured "
+            << run.step_time.count() << " s, formula " << expected.count() << " s";
+      }
+    }
+  }
+}
+
+TEST(LocalStepsInTheLab, SendOncePerPeriod) {
+  const RunResult run = run_of_periods(period_scenario(1, 1), "local-sgd:period_steps=4");
+  ASSERT_EQ(run.wire.size(), 600U);
+  for (std::size_t step = 0; step < run.wire.size(); ++step)
+    ASSERT_EQ(run.wire[step].up.size(), step % 4 == 3 ? 3U : 0U) << step;
+  EXPECT_EQ(run.period_steps, 4);
+}
+
+Result<ChosenRecipe> choose(const std::string& text) {
+  return chosen_recipe(period_scenario(1, 1), parse_recipe_choice(text).value());
+}
+
+TEST(LocalStepsInTheLab, ADelayInPeriodsFollowsThePeriodUnlessItIsSet) {
+  EXPECT_EQ(choose("cocod-sgd:period_steps=5")->recipe.plan.delay_steps, 5);
+  EXPECT_EQ(choose("cocod-sgd:delay_steps=3:period_steps=5")->recipe.plan.delay_steps, 3);
+  EXPECT_EQ(choose("static:period_steps=5")->recipe.plan.delay_steps,
+            find_recipe("static")->plan.delay_steps);
+}
+
+TEST(LocalStepsInTheLab, AreRefusedWhereTheyDoNotFit) {
+  EXPECT_THAT(choose("d-sgd:period_steps=2").error().message,
+              HasSubstr("needs local steps, which merge = optimizer has not"));
+  EXPECT_THAT(choose("local-sgd:merge=ahead").error().message, HasSubstr("merge = ahead has not"));
+  EXPECT_THAT(choose("auto:period_steps=2").error().message, HasSubstr("round in every step"));
+}
+
+}  // namespace
+}  // namespace longhaul::lab
