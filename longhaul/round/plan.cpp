@@ -13,7 +13,8 @@ struct NamedMerge {
 
 constexpr std::array kMerges{NamedMerge{Merge::kOptimizer, "optimizer"},
                              NamedMerge{Merge::kOwnStep, "own-step"},
-                             NamedMerge{Merge::kLate, "late"}, NamedMerge{Merge::kAhead, "ahead"}};
+                             NamedMerge{Merge::kLate, "late"}, NamedMerge{Merge::kAhead, "ahead"},
+                             NamedMerge{Merge::kAnchor, "anchor"}};
 
 }  // namespace
 

@@ -17,12 +17,15 @@ enum class Merge : std::uint8_t {
                // (DGA)
   kLate,       // the replica's own optimizer stepped at once, and what it moved was sent; the mean
                // takes that one's place (the late correction)
-  kAhead,  // the optimizer takes a step with it, and gradients are computed where that will lead
-           // (the look-ahead)
+  kAhead,   // the optimizer takes a step with it, and gradients are computed where that will lead
+            // (the look-ahead)
+  kAnchor,  // it moves an anchor, towards which the replica is pulled (Overlap-Local-SGD)
 };
 
 // Can a replica take several steps of its own between two updates with it?
-constexpr bool has_local_steps(Merge merge) { return merge == Merge::kLate; }
+constexpr bool has_local_steps(Merge merge) {
+  return merge == Merge::kLate || merge == Merge::kAnchor;
+}
 
 std::string_view name_of(Merge merge);
 std::vector<std::string> merge_names();

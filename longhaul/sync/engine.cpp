@@ -73,7 +73,8 @@ ByteBuffer Engine::take(std::span<const float> update) {
                                      .increment = update,
                                      .keep_ratio = plan_.keep_ratio,
                                      .seed = seed_of(setup_.seed, step_)});
-  if (!setup_.recipe.keeps_residual) std::ranges::fill(residual_, 0.0F);
+  if (!setup_.recipe.keeps_residual || plan_.merge == Merge::kAnchor)
+    std::ranges::fill(residual_, 0.0F);
   return payload;
 }
 

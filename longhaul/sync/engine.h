@@ -87,7 +87,9 @@ class Engine {
   [[nodiscard]] bool has_diverged() const { return non_finite_in_a_row_ >= kNonFiniteLimit; }
 
  private:
-  [[nodiscard]] StepContext now() const { return {.step = step_, .lr = setup_.lr.at(step_)}; }
+  [[nodiscard]] StepContext now() const {
+    return {.step = step_, .lr = setup_.lr.at(step_), .has_round = has_round()};
+  }
   [[nodiscard]] bool has_round() const { return step_ == next_round_; }
   // False, and nothing taken, if there is something in it that is not finite.
   bool take_update(std::span<float> gradient, ByteBuffer& payload);

@@ -8,6 +8,7 @@
 #include "longhaul/base/check.h"
 #include "longhaul/base/state.h"
 #include "longhaul/codec/kernels.h"
+#include "longhaul/sync/anchor_rule.h"
 #include "longhaul/sync/unmerged.h"
 
 namespace longhaul {
@@ -285,6 +286,8 @@ std::unique_ptr<MergeRule> make_merge_rule(Merge merge, const OptimizerSpec& opt
     case Merge::kLate:
     case Merge::kAhead:
       return std::make_unique<DelayedRule>(merge, optimizer, initial, local);
+    case Merge::kAnchor:
+      return make_anchor_rule(optimizer, initial, local);
   }
   LONGHAUL_CHECK(false);
   return nullptr;

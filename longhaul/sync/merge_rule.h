@@ -19,6 +19,7 @@ namespace longhaul {
 struct StepContext {
   std::size_t step = 0;
   double lr = 0;
+  bool has_round = true;
 };
 
 // Consecutive elements of the model that are exchanged together.

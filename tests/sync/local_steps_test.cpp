@@ -7,6 +7,7 @@
 
 #include "longhaul/codec/digest.h"
 #include "tests/sync/cluster.h"
+#include "tests/sync/replicas_by_hand.h"
 
 namespace longhaul::testing {
 namespace {
@@ -136,41 +137,6 @@ TEST(LocalSteps, TheIdentityNoticesAMessageThatIsLost) {
   EXPECT_GT(identity_error(cluster, workload), 1e-5);
 }
 
-// Replicas on their own with a rule of a few lines, to compare with.
-class ByHand {
- public:
-  ByHand(Workload& workload, std::size_t replicas, const EngineSetup& setup) : lr_(setup.lr.peak) {
-    for (std::size_t i = 0; i < replicas; ++i) {
-      learners.push_back(workload.make_learner(i));
-      optimizers_.emplace_back(setup.optimizer, workload.initial_parameters().size());
-    }
-  }
-  void step() {
-    for (std::size_t i = 0; i < learners.size(); ++i) {
-      learners[i]->compute_gradient();
-      optimizers_[i].step(0, learners[i]->parameters(), learners[i]->gradient(), lr_);
-    }
-  }
-  [[nodiscard]] std::vector<float> mean() const {
-    std::vector<float> sum(learners[0]->parameters().size());
-    for (const auto& learner : learners) {
-      for (std::size_t j = 0; j < sum.size(); ++j)
-        sum[j] += learner->parameters()[j] / static_cast<float>(learners.size());
-    }
-    return sum;
-  }
-
-  std::vector<std::unique_ptr<Learner>> learners;
-
- private:
-  std::vector<Optimizer> optimizers_;
-  double lr_;
-};
-
-void expect_near(std::span<const float> got, std::span<const float> expected) {
-  for (std::size_t j = 0; j < got.size(); ++j) ASSERT_NEAR(got[j], expected[j], 1e-5) << j;
-}
-
 constexpr int kPeriod = 5;
 
 TEST(LocalSteps, WithoutDelayAreLocalSgd) {
@@ -178,7 +144,7 @@ TEST(LocalSteps, WithoutDelayAreLocalSgd) {
   setup.optimizer.kind = OptimizerKind::kMomentum;
   QuadraticWorkload workload(kLocalElements);
   Cluster cluster(setup, workload, {1, 1, 1});
-  ByHand by_hand(workload, 3, setup);
+  ReplicasByHand by_hand(workload, 3, setup);
   for (int step = 0; step < 4 * kPeriod; ++step) {
     cluster.step();
     by_hand.step();
@@ -202,7 +168,7 @@ TEST(LocalSteps, OnePeriodLateAreCoCoDSgd) {
   setup.optimizer.kind = OptimizerKind::kMomentum;
   QuadraticWorkload workload(kLocalElements);
   Cluster cluster(setup, workload, {1, 1, 1});
-  ByHand by_hand(workload, 3, setup);
+  ReplicasByHand by_hand(workload, 3, setup);
   std::vector<float> mean_at_start = by_hand.mean();
   std::vector<std::vector<float>> at_start(3, mean_at_start);
   for (int step = 0; step < 5 * kPeriod; ++step) {

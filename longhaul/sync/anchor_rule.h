@@ -1,0 +1,17 @@
+// Overlap-Local-SGD: replicas are pulled towards an anchor, which follows their mean.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "longhaul/sync/merge_rule.h"
+
+namespace longhaul {
+
+// The anchor is the shared model. A replica sends how far it is from it, and when a mean has moved
+// the anchor it goes a part of the way to it: nothing adds up over rounds, so nothing is held back.
+std::unique_ptr<MergeRule> make_anchor_rule(const OptimizerSpec& optimizer,
+                                            std::span<const float> initial,
+                                            const LocalSteps& local);
+
+}  // namespace longhaul
