@@ -35,6 +35,7 @@ const IterationModel& calibrated_model(Merge merge) {
       return kAhead;
     case Merge::kOptimizer:
     case Merge::kOwnStep:
+    case Merge::kOuter:
     case Merge::kAnchor:
       break;
   }

@@ -11,10 +11,10 @@ struct NamedMerge {
   std::string_view name;
 };
 
-constexpr std::array kMerges{NamedMerge{Merge::kOptimizer, "optimizer"},
-                             NamedMerge{Merge::kOwnStep, "own-step"},
-                             NamedMerge{Merge::kLate, "late"}, NamedMerge{Merge::kAhead, "ahead"},
-                             NamedMerge{Merge::kAnchor, "anchor"}};
+constexpr std::array kMerges{
+    NamedMerge{Merge::kOptimizer, "optimizer"}, NamedMerge{Merge::kOwnStep, "own-step"},
+    NamedMerge{Merge::kLate, "late"},           NamedMerge{Merge::kAhead, "ahead"},
+    NamedMerge{Merge::kOuter, "outer"},         NamedMerge{Merge::kAnchor, "anchor"}};
 
 }  // namespace
 

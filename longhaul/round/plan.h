@@ -19,12 +19,13 @@ enum class Merge : std::uint8_t {
                // takes that one's place (the late correction)
   kAhead,   // the optimizer takes a step with it, and gradients are computed where that will lead
             // (the look-ahead)
+  kOuter,   // an optimizer of the shared model steps with it (DiLoCo)
   kAnchor,  // it moves an anchor, towards which the replica is pulled (Overlap-Local-SGD)
 };
 
 // Can a replica take several steps of its own between two updates with it?
 constexpr bool has_local_steps(Merge merge) {
-  return merge == Merge::kLate || merge == Merge::kAnchor;
+  return merge == Merge::kLate || merge == Merge::kOuter || merge == Merge::kAnchor;
 }
 
 std::string_view name_of(Merge merge);

@@ -75,6 +75,9 @@ ByteBuffer Engine::take(std::span<const float> update) {
                                      .seed = seed_of(setup_.seed, step_)});
   if (!setup_.recipe.keeps_residual || plan_.merge == Merge::kAnchor)
     std::ranges::fill(residual_, 0.0F);
+  if (setup_.recipe.residual_decay < 1.0F) {
+    for (float& e : residual_) e *= setup_.recipe.residual_decay;
+  }
   return payload;
 }
 

@@ -3,6 +3,8 @@
 
 #include <optional>
 
+#include "longhaul/sync/optimizer.h"
+
 namespace longhaul {
 
 struct LocalSteps {
@@ -15,7 +17,11 @@ struct LocalSteps {
   // Where a replica is after a merge: mixing · where it was + (1 - mixing) · the shared model.
   // Nothing: where the late correction says; with an anchor, there.
   std::optional<float> mixing;
-  float outer_momentum = 0.0F;  // of the shared model
+  // How the shared model moves with a mean, where the rule is `outer`; the momentum with `anchor`
+  // too.
+  OptimizerKind outer = OptimizerKind::kSgd;
+  float outer_lr = 1.0F;
+  float outer_momentum = 0.0F;
 };
 
 }  // namespace longhaul

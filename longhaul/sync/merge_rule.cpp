@@ -9,6 +9,7 @@
 #include "longhaul/base/state.h"
 #include "longhaul/codec/kernels.h"
 #include "longhaul/sync/anchor_rule.h"
+#include "longhaul/sync/outer_rule.h"
 #include "longhaul/sync/unmerged.h"
 
 namespace longhaul {
@@ -286,6 +287,8 @@ std::unique_ptr<MergeRule> make_merge_rule(Merge merge, const OptimizerSpec& opt
     case Merge::kLate:
     case Merge::kAhead:
       return std::make_unique<DelayedRule>(merge, optimizer, initial, local);
+    case Merge::kOuter:
+      return make_outer_rule(optimizer, initial, local);
     case Merge::kAnchor:
       return make_anchor_rule(optimizer, initial, local);
   }

@@ -12,8 +12,6 @@
 namespace longhaul {
 namespace {
 
-constexpr std::string_view kSavedAs = "optimizer";
-
 constexpr std::array kNames{
     std::pair{std::string_view("sgd"), OptimizerKind::kSgd},
     std::pair{std::string_view("momentum"), OptimizerKind::kMomentum},
@@ -51,9 +49,13 @@ void Optimizer::step(std::size_t first, std::span<float> parameters,
   sgd_step(velocity, parameters, gradient, static_cast<float>(lr));
 }
 
-void Optimizer::save(State& state) const { save_tensor(kSavedAs, state_, state); }
+void Optimizer::save(State& state, std::string_view name) const {
+  save_tensor(name, state_, state);
+}
 
-Status Optimizer::load(const State& state) { return load_tensor(kSavedAs, state, state_); }
+Status Optimizer::load(const State& state, std::string_view name) {
+  return load_tensor(name, state, state_);
+}
 
 void Optimizer::sgd_step(std::span<float> velocity, std::span<float> parameters,
                          std::span<const float> gradient, float lr) const {

@@ -36,8 +36,9 @@ class Optimizer {
   // All that it remembers, in place.
   [[nodiscard]] std::span<float> state() { return state_; }
 
-  void save(State& state) const;
-  Status load(const State& state);  // on an error nothing has changed
+  void save(State& state, std::string_view name = "optimizer") const;
+  // On an error nothing has changed.
+  Status load(const State& state, std::string_view name = "optimizer");
 
  private:
   void sgd_step(std::span<float> velocity, std::span<float> parameters,

@@ -20,7 +20,8 @@ struct Recipe {
   std::string_view name;
   std::string_view summary;
   CodecSpec codec;
-  bool keeps_residual = true;  // false: what the codec drops is lost
+  bool keeps_residual = true;   // false: what the codec drops is lost
+  float residual_decay = 1.0F;  // what the codec held back is multiplied by it after each round
   Plan plan;
   LocalSteps local;
   PlannerKind planner = PlannerKind::kNone;  // what moves the plan during the run

@@ -7,6 +7,7 @@ namespace {
 
 constexpr CodecSpec kDenseFp32{.kind = CodecKind::kDense, .values = ValueFormat::kFp32};
 constexpr CodecSpec kDenseBf16{.kind = CodecKind::kDense, .values = ValueFormat::kBf16};
+constexpr CodecSpec kChunks2Bit{.kind = CodecKind::kChunkTopK, .values = ValueFormat::k2Bit};
 constexpr CodecSpec kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
 
 constexpr std::array kRecipes{
@@ -61,6 +62,16 @@ constexpr std::array kRecipes{
            .codec = kTopBf16,
            .plan = {.keep_ratio = 0.1, .delay_steps = 8, .period_steps = 8, .merge = Merge::kLate},
            .local = {.delay_periods = 1}},
+    Recipe{.name = "diloco",
+           .summary = "DiLoCo: many local steps, then an outer step of Nesterov with their mean",
+           .codec = kDenseFp32,
+           .plan = {.period_steps = 30, .merge = Merge::kOuter},
+           .local = {.outer = OptimizerKind::kNesterov, .outer_lr = 0.7F, .outer_momentum = 0.9F}},
+    Recipe{.name = "sparseloco",
+           .summary = "SparseLoCo: many local steps, 64 values of each 4096 in 2 bits",
+           .codec = kChunks2Bit,
+           .residual_decay = 0.95F,
+           .plan = {.keep_ratio = 1.0 / 64, .period_steps = 30, .merge = Merge::kOuter}},
     Recipe{.name = "cocktail",
            .summary = "CocktailSGD: a random tenth, the largest fifth of it, 4 bits, one step late",
            .codec = {.kind = CodecKind::kCocktail, .values = ValueFormat::k4Bit},

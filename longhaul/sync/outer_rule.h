@@ -1,0 +1,16 @@
+// DiLoCo and its kin: an outer optimizer steps with the mean of what local steps moved.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "longhaul/sync/merge_rule.h"
+
+namespace longhaul {
+
+// A replica stands at shared - unmerged - what it has moved since its last message. What
+// compression held back is not part of that: it waits in the residual, and may decay there.
+std::unique_ptr<MergeRule> make_outer_rule(const OptimizerSpec& optimizer,
+                                           std::span<const float> initial, const LocalSteps& local);
+
+}  // namespace longhaul
