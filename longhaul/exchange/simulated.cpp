@@ -10,7 +10,9 @@
 namespace longhaul {
 namespace {
 
-std::string mean_name(std::uint64_t step) { return "mean." + std::to_string(step); }
+std::string mean_name(const RoundId& round) {
+  return "mean." + std::to_string(round.step) + '.' + std::to_string(round.part);
+}
 
 std::string name_of_replica(const char* what, std::size_t replica) {
   return std::string(what) + '.' + std::to_string(replica);
@@ -161,13 +163,16 @@ void SimulatedNetwork::save(State& state) const {
     clocks.push_back(endpoint.link.up().free_at().count());
     clocks.push_back(endpoint.link.down().free_at().count());
     std::vector<std::uint64_t> rounds;
+    std::vector<std::uint64_t> parts;
     std::vector<double> times;
     for (const auto& [round, arrived] : endpoint.inbox) {
       rounds.push_back(round.step);
+      parts.push_back(round.part);
       times.push_back(arrived.at.count());
-      state.tensors[mean_name(round.step)] = *arrived.mean.values;
+      state.tensors[mean_name(round)] = *arrived.mean.values;
     }
     state.values[name_of_replica("network.means", i)] = rounds;
+    state.values[name_of_replica("network.parts", i)] = parts;
     state.values[name_of_replica("network.times", i)] = times;
   }
   state.values["network.clocks"] = clocks;
@@ -181,23 +186,25 @@ Status SimulatedNetwork::load(const State& state) {
   if (!bytes.ok()) return bytes.error();
   if (clocks->size() != 3 * endpoints_.size() || bytes->size() != 2)
     return Error{ErrorCode::kMismatch, "network: of another number of replicas"};
-  std::map<std::uint64_t, std::shared_ptr<const std::vector<float>>> means;
+  std::map<RoundId, std::shared_ptr<const std::vector<float>>> means;
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
     const auto rounds =
         state.value<std::vector<std::uint64_t>>(name_of_replica("network.means", i));
+    const auto parts = state.value<std::vector<std::uint64_t>>(name_of_replica("network.parts", i));
     const auto times = state.value<std::vector<double>>(name_of_replica("network.times", i));
     if (!rounds.ok()) return rounds.error();
+    if (!parts.ok()) return parts.error();
     if (!times.ok()) return times.error();
-    if (rounds->size() != times->size())
+    if (rounds->size() != times->size() || rounds->size() != parts->size())
       return Error{ErrorCode::kMismatch, "network: not one time for each mean"};
     Endpoint& endpoint = *endpoints_[i];
     endpoint.now = Seconds((*clocks)[3 * i]);
     endpoint.link.up().set_free_at(Seconds((*clocks)[3 * i + 1]));
     endpoint.link.down().set_free_at(Seconds((*clocks)[3 * i + 2]));
     for (std::size_t k = 0; k < rounds->size(); ++k) {
-      const RoundId round{.step = (*rounds)[k]};
-      auto& values = means[round.step];
-      const auto saved = state.tensors.find(mean_name(round.step));
+      const RoundId round{.step = (*rounds)[k], .part = static_cast<std::uint32_t>((*parts)[k])};
+      auto& values = means[round];
+      const auto saved = state.tensors.find(mean_name(round));
       if (saved == state.tensors.end())
         return Error{ErrorCode::kMismatch, "network: a mean is missing"};
       if (values == nullptr) values = std::make_shared<const std::vector<float>>(saved->second);

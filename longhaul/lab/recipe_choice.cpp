@@ -67,7 +67,9 @@ Status check_planned(const std::string& text, PlannerKind planner, const RecipeS
   return Done{};
 }
 
-Status check_together(const std::string& text, const Plan& plan, const std::string& optimizer) {
+Status check_together(const std::string& text, const Recipe& recipe, const std::string& optimizer) {
+  const Plan& plan = recipe.plan;
+  const LocalSteps& local = recipe.local;
   const auto refuse = [&](const std::string& why) {
     return Error{ErrorCode::kInvalidArgument, "recipe " + text + ": " + why};
   };
@@ -77,6 +79,11 @@ Status check_together(const std::string& text, const Plan& plan, const std::stri
     return refuse("period_steps above 1 needs local steps, which merge = " +
                   std::string(name_of(plan.merge)) + " has not");
   }
+  if (local.fragments > plan.period_steps)
+    return refuse("period_steps must be at least the number of fragments, " +
+                  std::to_string(local.fragments));
+  if (local.fragments > 1 && plan.merge != Merge::kLate && plan.merge != Merge::kOuter)
+    return refuse("a model in fragments needs merge = late or outer");
   return Done{};
 }
 
@@ -95,7 +102,7 @@ Result<ChosenRecipe> chosen_recipe(const Scenario& scenario, const RecipeChoice&
     if (!fits.ok()) return fits.error();
     put_over(settings, chosen);
   }
-  Status together = check_together(choice.text, chosen.recipe.plan, scenario.train.optimizer);
+  Status together = check_together(choice.text, chosen.recipe, scenario.train.optimizer);
   if (!together.ok()) return together.error();
   return chosen;
 }

@@ -55,33 +55,46 @@ Engine::Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchang
     : setup_(std::move(setup)),
       parameters_(parameters),
       exchange_(exchange),
-      codec_(make_codec(setup_.recipe.codec, setup_.layers, workers)),
+      parts_(split_into_parts(setup_.layers, parameters.size(),
+                              static_cast<std::size_t>(setup_.recipe.local.fragments))),
       rule_(make_merge_rule(setup_.recipe.plan.merge, setup_.optimizer, parameters,
-                            setup_.recipe.local)),
+                            setup_.recipe.local, parts_)),
       residual_(parameters.size(), 0.0F),
-      plan_(setup_.recipe.plan),
-      next_round_(last_of_period(0, plan_)) {
+      plan_(setup_.recipe.plan) {
   LONGHAUL_CHECK_GE(plan_.delay_steps, 0);
+  const std::size_t period = last_of_period(0, plan_) + 1;
+  LONGHAUL_CHECK_LE(parts_.size(), period);
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    fragments_.push_back(
+        {.part = parts_[i],
+         .codec = make_codec(setup_.recipe.codec, layers_of(parts_[i], setup_.layers), workers),
+         .next_round = (i + 1) * period / parts_.size() - 1});
+  }
 }
 
-ByteBuffer Engine::take(std::span<const float> update) {
-  if (!has_round()) {
-    kernels::feed(residual_, {.increment = update});
+std::size_t Engine::next_round() const {
+  return std::ranges::min_element(fragments_, {}, &Fragment::next_round)->next_round;
+}
+
+ByteBuffer Engine::take(Fragment& fragment, std::span<const float> update) {
+  const std::span<float> residual = fragment.part.of(std::span(residual_));
+  if (!has_round(fragment)) {
+    kernels::feed(residual, {.increment = fragment.part.of(update)});
     return {};
   }
-  ByteBuffer payload = codec_->take({.residual = residual_,
-                                     .increment = update,
-                                     .keep_ratio = plan_.keep_ratio,
-                                     .seed = seed_of(setup_.seed, step_)});
+  ByteBuffer payload = fragment.codec->take({.residual = residual,
+                                             .increment = fragment.part.of(update),
+                                             .keep_ratio = plan_.keep_ratio,
+                                             .seed = seed_of(setup_.seed, step_)});
   if (!setup_.recipe.keeps_residual || plan_.merge == Merge::kAnchor)
-    std::ranges::fill(residual_, 0.0F);
+    std::ranges::fill(residual, 0.0F);
   if (setup_.recipe.residual_decay < 1.0F) {
-    for (float& e : residual_) e *= setup_.recipe.residual_decay;
+    for (float& e : residual) e *= setup_.recipe.residual_decay;
   }
   return payload;
 }
 
-bool Engine::take_update(std::span<float> gradient, ByteBuffer& payload) {
+bool Engine::take_update(std::span<float> gradient, Payloads& payloads) {
   if (check_finite(gradient).ok()) clip_norm(gradient, setup_.clip);
   if (!is_usable(gradient)) {
     std::ranges::fill(gradient, 0.0F);
@@ -89,42 +102,45 @@ bool Engine::take_update(std::span<float> gradient, ByteBuffer& payload) {
   }
   const std::span<const float> update = rule_->update_of(now(), gradient, parameters_);
   if (update.data() != gradient.data() && !is_usable(update)) return false;
-  payload = take(update);
+  for (std::size_t i = 0; i < fragments_.size(); ++i) payloads[i] = take(fragments_[i], update);
   return true;
 }
 
 void Engine::submit(std::span<float> gradient) {
   LONGHAUL_CHECK_EQ(gradient.size(), parameters_.size());
   LONGHAUL_CHECK(!is_half_done());
-  ByteBuffer payload;
-  if (take_update(gradient, payload)) {
+  Payloads payloads(fragments_.size());
+  if (take_update(gradient, payloads)) {
     non_finite_in_a_row_ = 0;
   } else {
     ++non_finite_steps_;
     ++non_finite_in_a_row_;
   }
-  submit_message(std::move(payload));
+  submit_messages(std::move(payloads));
 }
 
-void Engine::submit_nothing() { submit_message({}); }
+void Engine::submit_nothing() { submit_messages(Payloads(fragments_.size())); }
 
 void Engine::sit_out() {
-  if (has_round()) open_round({});
-  finish_first_half();
-}
-
-void Engine::submit_message(ByteBuffer payload) {
-  if (has_round()) {
-    const RoundId round = open_round(payload);
-    exchange_.submit(
-        {.round = round, .elements = parameters_.size(), .payload = std::move(payload)});
+  for (std::size_t i = 0; i < fragments_.size(); ++i) {
+    if (has_round(fragments_[i])) open_round(i, {});
   }
   finish_first_half();
 }
 
-RoundId Engine::open_round(ByteView payload) {
+void Engine::submit_messages(Payloads payloads) {
+  for (std::size_t i = 0; i < fragments_.size(); ++i) {
+    if (!has_round(fragments_[i])) continue;
+    const RoundId round = open_round(i, payloads[i]);
+    exchange_.submit(
+        {.round = round, .elements = fragments_[i].part.count, .payload = std::move(payloads[i])});
+  }
+  finish_first_half();
+}
+
+RoundId Engine::open_round(std::size_t fragment, ByteView payload) {
   LONGHAUL_CHECK(!is_half_done());
-  const RoundId round{.step = step_};
+  const RoundId round{.step = step_, .part = static_cast<std::uint32_t>(fragment)};
   rule_->sent(now(), round, payload);
   in_flight_.push_back(round);
   return round;
@@ -143,19 +159,20 @@ Status Engine::merge_oldest(Deadline deadline) {
   Status taken_back = take_back(*mean);
   if (!taken_back.ok()) return taken_back;
   in_flight_.pop_front();
-  rule_->merge(now(), {.first = 0, .count = parameters_.size()}, *mean, parameters_);
+  rule_->merge(now(), parts_.at(round.part), *mean, parameters_);
   if (mean->next_plan) next_plan_ = mean->next_plan;
   return Done{};
 }
 
 Status Engine::take_back(const Mean& mean) {
   if (mean.returned.empty()) return Done{};
-  Result<PayloadView> message = PayloadView::parse(mean.returned, parameters_.size());
+  const Part& part = parts_.at(mean.round.part);
+  Result<PayloadView> message = PayloadView::parse(mean.returned, part.count);
   if (!message.ok()) {
     return std::move(message).error().within("returned update of step " +
                                              std::to_string(mean.round.step));
   }
-  rule_->take_back(now(), mean.round, *message, residual_);
+  rule_->take_back(now(), mean.round, *message, part.of(std::span(residual_)));
   return Done{};
 }
 
@@ -169,7 +186,9 @@ Status Engine::merge_due(Deadline deadline) {
   is_half_done_ = false;
   // Announced with a mean that all replicas merge in the same step, so all change at the same step.
   if (next_plan_) change_plan(*std::exchange(next_plan_, std::nullopt));
-  if (next_round_ < step_) next_round_ = last_of_period(step_, plan_);
+  for (Fragment& fragment : fragments_) {
+    if (fragment.next_round < step_) fragment.next_round = last_of_period(step_, plan_);
+  }
   rule_->place(now(), residual_, parameters_);
   return Done{};
 }
@@ -178,7 +197,9 @@ Status Engine::merge_due(Deadline deadline) {
 void Engine::change_plan(const Plan& plan) {
   if (plan.merge != plan_.merge) rule_->change_to(plan.merge, now(), residual_);
   plan_ = plan;
-  if (!has_local_steps(plan_.merge)) next_round_ = step_;
+  if (has_local_steps(plan_.merge)) return;
+  LONGHAUL_CHECK_EQ(fragments_.size(), std::size_t{1});
+  fragments_[0].next_round = step_;
 }
 
 Status Engine::drain(Deadline deadline) {

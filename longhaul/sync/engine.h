@@ -6,7 +6,8 @@
 // receives. A step without a gradient has another first half: submit_nothing() or sit_out().
 //
 // With a period of H steps, the last step of each period has a round. The others only add what they
-// moved to the residual, which is then all that this replica has not told yet.
+// moved to the residual, which is then all that this replica has not told yet. A model in fragments
+// has a round for each of them in every period, at different steps.
 #pragma once
 
 #include <cstddef>
@@ -79,7 +80,7 @@ class Engine {
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] std::size_t steps_done() const { return step_; }
   // The step that has the next round: this one, or a later one of this period.
-  [[nodiscard]] std::size_t next_round() const { return next_round_; }
+  [[nodiscard]] std::size_t next_round() const;
   // The first half of this step is done: merge_due() comes next.
   [[nodiscard]] bool is_half_done() const { return is_half_done_; }
   [[nodiscard]] std::size_t rounds_in_flight() const { return in_flight_.size(); }
@@ -88,16 +89,26 @@ class Engine {
 
  private:
   [[nodiscard]] StepContext now() const {
-    return {.step = step_, .lr = setup_.lr.at(step_), .has_round = has_round()};
+    return {.step = step_, .lr = setup_.lr.at(step_), .has_round = next_round() == step_};
   }
-  [[nodiscard]] bool has_round() const { return step_ == next_round_; }
+  // A part of the model, and the step that has its next round.
+  struct Fragment {
+    Part part;
+    std::unique_ptr<Codec> codec;
+    std::size_t next_round = 0;
+  };
+  using Payloads = std::vector<ByteBuffer>;  // by fragment; empty: nothing to send, or no round
+
+  [[nodiscard]] bool has_round(const Fragment& fragment) const {
+    return fragment.next_round == step_;
+  }
   // False, and nothing taken, if there is something in it that is not finite.
-  bool take_update(std::span<float> gradient, ByteBuffer& payload);
-  // What is to be sent in this step; empty if it has no round.
-  [[nodiscard]] ByteBuffer take(std::span<const float> update);
+  bool take_update(std::span<float> gradient, Payloads& payloads);
+  // What is to be sent of a fragment in this step.
+  [[nodiscard]] ByteBuffer take(Fragment& fragment, std::span<const float> update);
   void finish_first_half();
-  void submit_message(ByteBuffer payload);
-  RoundId open_round(ByteView payload);
+  void submit_messages(Payloads payloads);
+  RoundId open_round(std::size_t fragment, ByteView payload);
   Status merge_oldest(Deadline deadline);
   Status take_back(const Mean& mean);
   void change_plan(const Plan& plan);
@@ -111,14 +122,14 @@ class Engine {
   EngineSetup setup_;
   std::span<float> parameters_;
   Exchange& exchange_;
-  std::unique_ptr<Codec> codec_;
+  std::vector<Part> parts_;
+  std::vector<Fragment> fragments_;  // of the parts, in their order
   std::unique_ptr<MergeRule> rule_;
   std::vector<float> residual_;
   Plan plan_;
   std::optional<Plan> next_plan_;  // announced, from the next step on
   std::deque<RoundId> in_flight_;  // submitted, not merged; oldest first
   std::size_t step_ = 0;
-  std::size_t next_round_;
   bool is_half_done_ = false;
   std::size_t non_finite_steps_ = 0;
   std::size_t non_finite_in_a_row_ = 0;

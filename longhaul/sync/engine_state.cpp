@@ -80,34 +80,57 @@ Status check_kind(Extent extent, const State& state) {
   return Done{};
 }
 
+std::string codec_name(std::size_t fragment) {
+  return fragment == 0 ? "codec" : "codec." + std::to_string(fragment);
+}
+
 struct Position {
   std::uint64_t step = 0;
-  std::uint64_t next_round = 0;
+  std::vector<std::uint64_t> next_rounds;  // by fragment
   bool is_half_done = false;
   std::deque<RoundId> in_flight;
 };
 
-// Rounds are born in the last step of every period and merged in order.
-Result<Position> read_position(const State& state) {
+// Rounds are merged in the order they were born in.
+Result<std::deque<RoundId>> read_in_flight(const State& state, std::size_t fragments) {
+  const auto steps = state.value<std::vector<std::uint64_t>>("in_flight");
+  const auto parts = state.value<std::vector<std::uint64_t>>("in_flight_parts");
+  if (!steps.ok()) return steps.error();
+  if (!parts.ok()) return parts.error();
+  if (parts->size() != steps->size()) return mismatch("in_flight_parts: not one for each round");
+  std::deque<RoundId> rounds;
+  for (std::size_t i = 0; i < steps->size(); ++i) {
+    if ((*parts)[i] >= fragments)
+      return mismatch("in_flight_parts: of another number of fragments");
+    const RoundId round{.step = (*steps)[i], .part = static_cast<std::uint32_t>((*parts)[i])};
+    if (!rounds.empty() && round <= rounds.back()) return mismatch("in_flight: not in order");
+    rounds.push_back(round);
+  }
+  return rounds;
+}
+
+Result<Position> read_position(const State& state, std::size_t fragments) {
   const auto step = state.value<std::uint64_t>("step");
-  const auto in_flight = state.value<std::vector<std::uint64_t>>("in_flight");
-  const auto next_round = state.value<std::uint64_t>("next_round");
+  const Result<std::deque<RoundId>> in_flight = read_in_flight(state, fragments);
+  const auto next_rounds = state.value<std::vector<std::uint64_t>>("next_rounds");
   const auto halves_done = state.value<std::uint64_t>("halves_done");  // of the step
   if (!step.ok()) return step.error();
   if (!in_flight.ok()) return in_flight.error();
-  if (!next_round.ok()) return next_round.error();
+  if (!next_rounds.ok()) return next_rounds.error();
   if (!halves_done.ok()) return halves_done.error();
-  Position position{.step = *step, .next_round = *next_round, .is_half_done = *halves_done == 1};
-  if (*step > kMostSteps || *next_round > kMostSteps) return mismatch("step: absurd");
+  if (*step > kMostSteps) return mismatch("step: absurd");
   if (*halves_done > 1) return mismatch("halves_done: more than one");
   const std::uint64_t open = *step + *halves_done;  // what was born is born before it
-  if (*next_round < *step) return mismatch("next_round: before the step");
-  for (const std::uint64_t born : *in_flight) {
-    const bool follows = position.in_flight.empty() || born > position.in_flight.back().step;
-    if (!follows || born >= open) return mismatch("in_flight: not in order, up to the step");
-    position.in_flight.push_back({.step = born});
+  if (next_rounds->size() != fragments) return mismatch("next_rounds: not one for each fragment");
+  for (const std::uint64_t next : *next_rounds) {
+    if (next < *step || next > kMostSteps) return mismatch("next_rounds: not after the step");
   }
-  return position;
+  if (!in_flight->empty() && in_flight->back().step >= open)
+    return mismatch("in_flight: not up to the step");
+  return Position{.step = *step,
+                  .next_rounds = *next_rounds,
+                  .is_half_done = *halves_done == 1,
+                  .in_flight = *in_flight};
 }
 
 }  // namespace
@@ -120,18 +143,26 @@ State Engine::save(Extent extent) const {
   state.values = {{"version", kVersion},
                   {"kind", kind_of(extent)},
                   {"step", step_},
-                  {"next_round", next_round_},
                   {"halves_done", is_half_done_ ? 1U : 0U}};
   save_plan("plan", plan_, state);
   if (next_plan_) save_plan("next_plan", *next_plan_, state);
   std::vector<std::uint64_t> in_flight;
-  for (const RoundId& round : in_flight_) in_flight.push_back(round.step);
+  std::vector<std::uint64_t> in_flight_parts;
+  for (const RoundId& round : in_flight_) {
+    in_flight.push_back(round.step);
+    in_flight_parts.push_back(round.part);
+  }
   state.values["in_flight"] = in_flight;
+  state.values["in_flight_parts"] = in_flight_parts;
+  std::vector<std::uint64_t> next_rounds;
+  for (const Fragment& fragment : fragments_) next_rounds.push_back(fragment.next_round);
+  state.values["next_rounds"] = next_rounds;
   save_tensor("shared", shared(), state);
   rule_->save(extent, state);
   if (extent == Extent::kShared) return state;
   save_tensor("residual", residual_, state);
-  save_tensor("codec", codec_->state(), state);
+  for (std::size_t i = 0; i < fragments_.size(); ++i)
+    save_tensor(codec_name(i), fragments_[i].codec->state(), state);
   state.values["non_finite_steps"] = non_finite_steps_;
   state.values["non_finite_in_a_row"] = non_finite_in_a_row_;
   return state;
@@ -140,7 +171,7 @@ State Engine::save(Extent extent) const {
 // All that a state says, checked, before anything of the engine changes.
 struct Engine::Loaded {
   std::uint64_t step = 0;
-  std::uint64_t next_round = 0;
+  std::vector<std::uint64_t> next_rounds;
   bool is_half_done = false;
   std::deque<RoundId> in_flight;
   Plan plan;
@@ -149,18 +180,18 @@ struct Engine::Loaded {
   std::unique_ptr<MergeRule> rule;
   // Of a checkpoint only.
   std::vector<float> residual;
-  std::vector<float> codec;
+  std::vector<std::vector<float>> codecs;  // by fragment
   std::uint64_t non_finite_steps = 0;
   std::uint64_t non_finite_in_a_row = 0;
 };
 
 Result<Engine::Loaded> Engine::read_shared(const State& state) const {
-  const Result<Position> position = read_position(state);
+  const Result<Position> position = read_position(state, fragments_.size());
   if (!position.ok()) return position.error();
   const Result<Plan> plan = read_plan("plan", state, setup_);
   if (!plan.ok()) return plan.error();
   Loaded loaded{.step = position->step,
-                .next_round = position->next_round,
+                .next_rounds = position->next_rounds,
                 .is_half_done = position->is_half_done,
                 .in_flight = position->in_flight,
                 .plan = *plan};
@@ -179,9 +210,11 @@ Result<Engine::Loaded> Engine::read_shared(const State& state) const {
 Status Engine::read_own(const State& state, Loaded& loaded) const {
   Status residual_loaded = load_tensor("residual", state, loaded.residual);
   if (!residual_loaded.ok()) return residual_loaded;
-  loaded.codec.resize(codec_->state().size());
-  Status codec_loaded = load_tensor("codec", state, loaded.codec);
-  if (!codec_loaded.ok()) return codec_loaded;
+  for (std::size_t i = 0; i < fragments_.size(); ++i) {
+    std::vector<float>& codec = loaded.codecs.emplace_back(fragments_[i].codec->state().size());
+    Status codec_loaded = load_tensor(codec_name(i), state, codec);
+    if (!codec_loaded.ok()) return codec_loaded;
+  }
   const auto steps = state.value<std::uint64_t>("non_finite_steps");
   const auto in_a_row = state.value<std::uint64_t>("non_finite_in_a_row");
   if (!steps.ok()) return steps.error();
@@ -196,8 +229,8 @@ Result<Engine::Loaded> Engine::read(Extent extent, const State& state) const {
   if (!kind.ok()) return std::move(kind).error();
   Result<Loaded> loaded = read_shared(state);
   if (!loaded.ok()) return loaded;
-  loaded->rule =
-      make_merge_rule(loaded->plan.merge, setup_.optimizer, loaded->shared, setup_.recipe.local);
+  loaded->rule = make_merge_rule(loaded->plan.merge, setup_.optimizer, loaded->shared,
+                                 setup_.recipe.local, parts_);
   const std::deque<RoundId>& rounds = loaded->in_flight;
   Status rule = loaded->rule->load(extent, state, std::vector(rounds.begin(), rounds.end()));
   if (!rule.ok()) return std::move(rule).error();
@@ -211,12 +244,15 @@ Status Engine::load(Extent extent, const State& state) {
   if (!loaded.ok()) return std::move(loaded).error().within(kind_of(extent));
   rule_ = std::move(loaded->rule);
   residual_ = std::move(loaded->residual);
-  std::ranges::copy(loaded->codec, codec_->state().begin());
+  for (std::size_t i = 0; i < fragments_.size(); ++i) {
+    fragments_[i].next_round = loaded->next_rounds[i];
+    if (extent == Extent::kReplica)
+      std::ranges::copy(loaded->codecs[i], fragments_[i].codec->state().begin());
+  }
   plan_ = loaded->plan;
   next_plan_ = loaded->next_plan;
   in_flight_ = std::move(loaded->in_flight);
   step_ = loaded->step;
-  next_round_ = loaded->next_round;
   is_half_done_ = loaded->is_half_done;
   non_finite_steps_ = loaded->non_finite_steps;
   non_finite_in_a_row_ = loaded->non_finite_in_a_row;

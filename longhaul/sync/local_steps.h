@@ -8,6 +8,8 @@
 namespace longhaul {
 
 struct LocalSteps {
+  // Parts of the model, each with a round of its own in every period, spread over it.
+  int fragments = 1;
   // Delay in periods: the row's delay_steps follow the period, unless they are set themselves. 0:
   // in steps.
   int delay_periods = 0;

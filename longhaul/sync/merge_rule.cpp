@@ -142,14 +142,15 @@ class OwnStepRule final : public SharedApart {
 class DelayedRule final : public SharedApart {
  public:
   DelayedRule(Merge merge, const OptimizerSpec& spec, std::span<const float> initial,
-              const LocalSteps& local)
+              const LocalSteps& local, const std::vector<Part>& parts)
       : SharedApart(initial),
         is_late_(merge == Merge::kLate),
         compensates_delay_(local.compensates_delay),
         optimizer_(spec, initial.size()),
         momentum_(spec.kind == OptimizerKind::kSgd ? 0.0 : static_cast<double>(spec.momentum)),
         foresight_(spec.kind == OptimizerKind::kNesterov ? 1 : 0),
-        delta_(initial.size()) {
+        delta_(initial.size()),
+        unmerged_(initial.size(), parts) {
     LONGHAUL_CHECK(is_late_ || spec.kind != OptimizerKind::kAdamW);
   }
 
@@ -163,7 +164,7 @@ class DelayedRule final : public SharedApart {
   }
 
   void sent(const StepContext& /*now*/, RoundId round, ByteView payload) override {
-    unmerged_.add(round, own_unit(), payload, shared_.size());
+    unmerged_.add(round, own_unit(), payload);
   }
 
   // In the unit of the residual, which is that of the present rule.
@@ -235,7 +236,7 @@ class DelayedRule final : public SharedApart {
 
   Status load(Extent extent, const State& state, std::span<const RoundId> in_flight) override {
     Status loaded = has_optimizer_in(extent) ? optimizer_.load(state) : Done{};
-    return loaded.ok() ? unmerged_.load(extent, state, in_flight, shared_.size()) : loaded;
+    return loaded.ok() ? unmerged_.load(extent, state, in_flight) : loaded;
   }
 
  private:
@@ -277,8 +278,9 @@ void MergeRule::change_to(Merge /*merge*/, const StepContext& /*next*/,
 }
 
 std::unique_ptr<MergeRule> make_merge_rule(Merge merge, const OptimizerSpec& optimizer,
-                                           std::span<const float> initial,
-                                           const LocalSteps& local) {
+                                           std::span<const float> initial, const LocalSteps& local,
+                                           const std::vector<Part>& parts) {
+  LONGHAUL_CHECK(parts.size() <= 1 || merge == Merge::kLate || merge == Merge::kOuter);
   switch (merge) {
     case Merge::kOptimizer:
       return std::make_unique<OptimizerRule>(optimizer, initial.size());
@@ -286,13 +288,12 @@ std::unique_ptr<MergeRule> make_merge_rule(Merge merge, const OptimizerSpec& opt
       return std::make_unique<OwnStepRule>(initial);
     case Merge::kLate:
     case Merge::kAhead:
-      return std::make_unique<DelayedRule>(merge, optimizer, initial, local);
+      return std::make_unique<DelayedRule>(merge, optimizer, initial, local, parts);
     case Merge::kOuter:
-      return make_outer_rule(optimizer, initial, local);
+      return make_outer_rule(optimizer, initial, local, parts);
     case Merge::kAnchor:
       return make_anchor_rule(optimizer, initial, local);
   }
-  LONGHAUL_CHECK(false);
   return nullptr;
 }
 

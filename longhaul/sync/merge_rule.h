@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "longhaul/base/bytes.h"
 #include "longhaul/codec/payload.h"
@@ -12,6 +13,7 @@
 #include "longhaul/round/plan.h"
 #include "longhaul/sync/local_steps.h"
 #include "longhaul/sync/optimizer.h"
+#include "longhaul/sync/part.h"
 #include "longhaul/sync/saved.h"
 
 namespace longhaul {
@@ -20,19 +22,6 @@ struct StepContext {
   std::size_t step = 0;
   double lr = 0;
   bool has_round = true;
-};
-
-// Consecutive elements of the model that are exchanged together.
-struct Part {
-  std::size_t first = 0;
-  std::size_t count = 0;
-
-  [[nodiscard]] std::span<float> of(std::span<float> all) const {
-    return all.subspan(first, count);
-  }
-  [[nodiscard]] std::span<const float> of(std::span<const float> all) const {
-    return all.subspan(first, count);
-  }
 };
 
 // In a step: update_of, sent, then (take_back and) merge for each round that is due, then place.
@@ -51,7 +40,7 @@ class MergeRule {
   virtual void sent(const StepContext& /*now*/, RoundId /*round*/, ByteView /*payload*/) {}
 
   // The mean of `round`, which is merged next, does not hold this replica's own message: back to
-  // the residual with it.
+  // the residual, of that part, with it.
   virtual void take_back(const StepContext& now, RoundId round, const PayloadView& message,
                          std::span<float> residual);
 
@@ -78,9 +67,11 @@ class MergeRule {
   [[nodiscard]] virtual std::span<const float> shared(std::span<const float> parameters) const = 0;
 };
 
-// Look-ahead needs an optimizer whose steps it can foresee: not AdamW.
+// Look-ahead needs an optimizer whose steps it can foresee: not AdamW. Without `parts` all rounds
+// are of the whole model; with more than one of them, for `late` and `outer` only.
 std::unique_ptr<MergeRule> make_merge_rule(Merge merge, const OptimizerSpec& optimizer,
                                            std::span<const float> initial,
-                                           const LocalSteps& local = {});
+                                           const LocalSteps& local = {},
+                                           const std::vector<Part>& parts = {});
 
 }  // namespace longhaul

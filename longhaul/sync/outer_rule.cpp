@@ -17,14 +17,16 @@ constexpr std::string_view kPulled = "pulled";
 
 class OuterRule final : public MergeRule {
  public:
-  OuterRule(const OptimizerSpec& optimizer, std::span<const float> initial, const LocalSteps& local)
+  OuterRule(const OptimizerSpec& optimizer, std::span<const float> initial, const LocalSteps& local,
+            const std::vector<Part>& parts)
       : local_(local),
         shared_(initial.begin(), initial.end()),
         own_(optimizer, initial.size()),
         outer_({.kind = local.outer, .momentum = local.outer_momentum}, initial.size()),
         moved_(initial.size()),
         pulled_(initial.size()),
-        delta_(initial.size()) {}
+        delta_(initial.size()),
+        unmerged_(initial.size(), parts) {}
 
   std::span<const float> update_of(const StepContext& now, std::span<const float> gradient,
                                    std::span<float> parameters) override {
@@ -38,8 +40,8 @@ class OuterRule final : public MergeRule {
   }
 
   void sent(const StepContext& /*now*/, RoundId round, ByteView payload) override {
-    unmerged_.add(round, Unit::kMove, payload, shared_.size());
-    std::ranges::fill(moved_, 0.0F);
+    unmerged_.add(round, Unit::kMove, payload);
+    std::ranges::fill(unmerged_.part_of(round).of(std::span(moved_)), 0.0F);
   }
 
   void merge(const StepContext& /*now*/, const Part& part, const Mean& mean,
@@ -67,7 +69,7 @@ class OuterRule final : public MergeRule {
 
   Status load(Extent extent, const State& state, std::span<const RoundId> in_flight) override {
     Status loaded = outer_.load(state, kOuterOptimizer);
-    if (loaded.ok()) loaded = unmerged_.load(extent, state, in_flight, shared_.size());
+    if (loaded.ok()) loaded = unmerged_.load(extent, state, in_flight);
     if (extent == Extent::kShared) return loaded;
     if (loaded.ok()) loaded = own_.load(state);
     if (loaded.ok()) loaded = load_tensor(kMoved, state, moved_);
@@ -111,9 +113,9 @@ class OuterRule final : public MergeRule {
 }  // namespace
 
 std::unique_ptr<MergeRule> make_outer_rule(const OptimizerSpec& optimizer,
-                                           std::span<const float> initial,
-                                           const LocalSteps& local) {
-  return std::make_unique<OuterRule>(optimizer, initial, local);
+                                           std::span<const float> initial, const LocalSteps& local,
+                                           const std::vector<Part>& parts) {
+  return std::make_unique<OuterRule>(optimizer, initial, local, parts);
 }
 
 }  // namespace longhaul

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "longhaul/sync/merge_rule.h"
 
@@ -11,6 +12,7 @@ namespace longhaul {
 // A replica stands at shared - unmerged - what it has moved since its last message. What
 // compression held back is not part of that: it waits in the residual, and may decay there.
 std::unique_ptr<MergeRule> make_outer_rule(const OptimizerSpec& optimizer,
-                                           std::span<const float> initial, const LocalSteps& local);
+                                           std::span<const float> initial, const LocalSteps& local,
+                                           const std::vector<Part>& parts);
 
 }  // namespace longhaul

@@ -8,6 +8,7 @@ namespace {
 constexpr CodecSpec kDenseFp32{.kind = CodecKind::kDense, .values = ValueFormat::kFp32};
 constexpr CodecSpec kDenseBf16{.kind = CodecKind::kDense, .values = ValueFormat::kBf16};
 constexpr CodecSpec kChunks2Bit{.kind = CodecKind::kChunkTopK, .values = ValueFormat::k2Bit};
+constexpr CodecSpec kDense4Bit{.kind = CodecKind::kDense, .values = ValueFormat::k4Bit};
 constexpr CodecSpec kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
 
 constexpr std::array kRecipes{
@@ -67,6 +68,16 @@ constexpr std::array kRecipes{
            .codec = kDenseFp32,
            .plan = {.period_steps = 30, .merge = Merge::kOuter},
            .local = {.outer = OptimizerKind::kNesterov, .outer_lr = 0.7F, .outer_momentum = 0.9F}},
+    Recipe{
+        .name = "streaming-diloco",
+        .summary = "Streaming DiLoCo: in fragments, 4 bits, some steps late, half of it mixed in",
+        .codec = kDense4Bit,
+        .plan = {.delay_steps = 5, .period_steps = 30, .merge = Merge::kOuter},
+        .local = {.fragments = 3,
+                  .mixing = 0.5F,
+                  .outer = OptimizerKind::kNesterov,
+                  .outer_lr = 0.7F,
+                  .outer_momentum = 0.9F}},
     Recipe{.name = "sparseloco",
            .summary = "SparseLoCo: many local steps, 64 values of each 4096 in 2 bits",
            .codec = kChunks2Bit,

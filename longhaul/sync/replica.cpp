@@ -1,5 +1,6 @@
 #include "longhaul/sync/replica.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -73,19 +74,20 @@ State Replica::save() const {
 
 Status stand_at(const State& checkpoint, ClientSetup& client) {
   const auto in_flight = checkpoint.value<std::vector<std::uint64_t>>("in_flight");
-  const auto next_round = checkpoint.value<std::uint64_t>("next_round");
+  const auto next_rounds = checkpoint.value<std::vector<std::uint64_t>>("next_rounds");
   const auto first_step = checkpoint.value<std::uint64_t>(kFirstStep);
   const auto run = checkpoint.value<std::uint64_t>(kRun);
   const auto sent = checkpoint.value<std::vector<std::uint64_t>>(kSent);
   if (!in_flight.ok()) return in_flight.error();
-  if (!next_round.ok()) return next_round.error();
+  if (!next_rounds.ok()) return next_rounds.error();
+  if (next_rounds->empty()) return Error{ErrorCode::kMismatch, "next_rounds: none"};
   if (!first_step.ok()) return first_step.error();
   if (!run.ok()) return run.error();
   if (!sent.ok()) return sent.error();
   client.is_fresh = false;
   client.run = *run;
   client.initial.reset();
-  client.next_round = in_flight->empty() ? *next_round : in_flight->front();
+  client.next_round = in_flight->empty() ? std::ranges::min(*next_rounds) : in_flight->front();
   client.first_step = *first_step;
   for (const std::uint64_t round : *sent) {
     const Result<ByteView> payload = checkpoint.blob(name_in_round(kUpdate, {.step = round}));

@@ -23,20 +23,25 @@ Result<Unit> parse_unit(std::string_view name) {
 
 }  // namespace
 
-Status Unmerged::try_add(RoundId round, Unit unit, ByteView payload, std::size_t elements) {
+Unmerged::Unmerged(std::size_t elements, std::vector<Part> parts) : parts_(std::move(parts)) {
+  if (parts_.empty()) parts_.push_back({.first = 0, .count = elements});
+}
+
+Status Unmerged::try_add(RoundId round, Unit unit, ByteView payload) {
   UnmergedMessage& message = messages_.emplace_back();
   message.round = round;
   message.unit = unit;
+  message.part = part_of(round);
   message.bytes.assign(payload.begin(), payload.end());
   if (message.bytes.empty()) return Done{};
-  Result<PayloadView> view = PayloadView::parse(message.bytes, elements);
+  Result<PayloadView> view = PayloadView::parse(message.bytes, message.part.count);
   if (!view.ok()) return std::move(view).error();
   message.payload = std::move(view).value();
   return Done{};
 }
 
-void Unmerged::add(RoundId round, Unit unit, ByteView payload, std::size_t elements) {
-  LONGHAUL_CHECK(try_add(round, unit, payload, elements).ok());
+void Unmerged::add(RoundId round, Unit unit, ByteView payload) {
+  LONGHAUL_CHECK(try_add(round, unit, payload).ok());
 }
 
 const UnmergedMessage& Unmerged::oldest(RoundId round) const {
@@ -58,8 +63,7 @@ void Unmerged::save(Extent extent, State& state) const {
   state.values["units"] = units;
 }
 
-Status Unmerged::load(Extent extent, const State& state, std::span<const RoundId> rounds,
-                      std::size_t elements) {
+Status Unmerged::load(Extent extent, const State& state, std::span<const RoundId> rounds) {
   const auto units = state.value<std::vector<std::string>>("units");
   if (!units.ok()) return units.error();
   if (units->size() != rounds.size())
@@ -72,7 +76,7 @@ Status Unmerged::load(Extent extent, const State& state, std::span<const RoundId
     const Result<ByteView> payload =
         extent == Extent::kReplica ? state.blob(name) : Result<ByteView>(ByteView());
     if (!payload.ok()) return payload.error();
-    Status added = try_add(rounds[i], *unit, *payload, elements);
+    Status added = try_add(rounds[i], *unit, *payload);
     if (!added.ok()) return std::move(added).error().within(name);
   }
   return Done{};

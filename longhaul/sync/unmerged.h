@@ -6,9 +6,11 @@
 #include <deque>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/exchange.h"
+#include "longhaul/sync/part.h"
 #include "longhaul/sync/saved.h"
 
 namespace longhaul {
@@ -24,16 +26,21 @@ struct UnmergedMessage {
   Unit unit = Unit::kGradient;
   ByteBuffer bytes;
   std::optional<PayloadView> payload;  // of `bytes`; nothing: the message was empty
+  Part part;
 
-  // out += weight · message
+  // out += weight · message; `out` is of the whole model.
   void add_to(std::span<float> out, float weight) const {
-    if (payload) add(*payload, weight, out);
+    if (payload) longhaul::add(*payload, weight, part.of(out));
   }
 };
 
 class Unmerged {
  public:
-  void add(RoundId round, Unit unit, ByteView payload, std::size_t elements);
+  // Rounds are of one of `parts`; none: all are of the whole model.
+  Unmerged(std::size_t elements, std::vector<Part> parts);
+
+  void add(RoundId round, Unit unit, ByteView payload);
+  [[nodiscard]] const Part& part_of(RoundId round) const { return parts_.at(round.part); }
 
   // The mean of `round` is being merged: our bug, if that is not the oldest.
   [[nodiscard]] const UnmergedMessage& oldest(RoundId round) const;
@@ -42,15 +49,15 @@ class Unmerged {
   [[nodiscard]] std::size_t count(Unit unit) const;
   // The units are equal on all replicas, the messages are not: those of a snapshot are empty.
   void save(Extent extent, State& state) const;
-  Status load(Extent extent, const State& state, std::span<const RoundId> rounds,
-              std::size_t elements);
+  Status load(Extent extent, const State& state, std::span<const RoundId> rounds);
 
   [[nodiscard]] auto begin() const { return messages_.begin(); }
   [[nodiscard]] auto end() const { return messages_.end(); }
 
  private:
-  Status try_add(RoundId round, Unit unit, ByteView payload, std::size_t elements);
+  Status try_add(RoundId round, Unit unit, ByteView payload);
 
+  std::vector<Part> parts_;
   std::deque<UnmergedMessage> messages_;  // a deque: views must not move away from their bytes
 };
 

@@ -195,13 +195,17 @@ TEST_F(CheckpointRefusal, OfValuesThatDoNotFit) {
   EXPECT_THAT(refusal_of("kind", "snapshot"), HasSubstr("this is a snapshot"));
   EXPECT_THAT(refusal_of("step", -1), HasSubstr("\"step\""));
   EXPECT_THAT(refusal_of("step", std::uint64_t{1} << 60U), HasSubstr("step: absurd"));
-  EXPECT_THAT(refusal_of("step", 5), HasSubstr("in_flight: not in order, up to the step"));
-  EXPECT_THAT(refusal_of("step", 7), HasSubstr("next_round: before the step"));
-  EXPECT_THAT(refusal_of("next_round", 5), HasSubstr("next_round: before the step"));
-  EXPECT_THAT(refusal_of("next_round", std::uint64_t{1} << 60U), HasSubstr("step: absurd"));
+  EXPECT_THAT(refusal_of("step", 5), HasSubstr("in_flight: not up to the step"));
+  EXPECT_THAT(refusal_of("step", 7), HasSubstr("next_rounds: not after the step"));
+  EXPECT_THAT(refusal_of("next_rounds", {5}), HasSubstr("next_rounds: not after the step"));
+  EXPECT_THAT(refusal_of("next_rounds", {std::uint64_t{1} << 60U}), HasSubstr("next_rounds: not"));
+  EXPECT_THAT(refusal_of("next_rounds", {6, 6}), HasSubstr("next_rounds: not one for each"));
+  EXPECT_THAT(refusal_of("in_flight_parts", {0, 1, 0}), HasSubstr("in_flight_parts: of another"));
+  EXPECT_THAT(refusal_of("in_flight_parts", {0}), HasSubstr("in_flight_parts: not one for each"));
   EXPECT_THAT(refusal_of("halves_done", 2), HasSubstr("halves_done: more than one"));
   EXPECT_THAT(refusal_of("in_flight", {3, 5, 4}), HasSubstr("in_flight: not in order"));
-  EXPECT_THAT(refusal_of("in_flight", {4, 5}), HasSubstr("units: not one for each round"));
+  EXPECT_THAT(refusal_of("in_flight", {4, 5}),
+              HasSubstr("in_flight_parts: not one for each round"));
   EXPECT_THAT(refusal_of("units", {"move", "move", "x"}), HasSubstr("got \"x\""));
   EXPECT_THAT(refusal_of("non_finite_steps", "many"), HasSubstr("\"non_finite_steps\""));
 }

@@ -25,16 +25,17 @@ class AccountingExchange final : public Exchange {
       : inner_(inner), merged_(elements), elements_(elements) {}
 
   void submit(Update update) override {
-    std::vector<float> sent(elements_);
+    std::vector<float> sent(update.elements);
     if (!update.payload.empty())
-      add(PayloadView::parse(update.payload, elements_).value(), 1.0F, sent);
+      add(PayloadView::parse(update.payload, update.elements).value(), 1.0F, sent);
     in_flight_[update.round] = std::move(sent);
     inner_.submit(std::move(update));
   }
   Result<Mean> collect(RoundId round, Deadline deadline) override {
     Result<Mean> mean = inner_.collect(round, deadline);
     if (!mean.ok()) return mean;
-    for (std::size_t i = 0; i < elements_; ++i)
+    const bool is_whole = mean->values->size() == elements_;  // parts are not accounted for
+    for (std::size_t i = 0; is_whole && i < elements_; ++i)
       merged_[i] += static_cast<double>((*mean->values)[i]);
     in_flight_.erase(round);
     return mean;

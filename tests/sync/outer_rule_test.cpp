@@ -84,6 +84,39 @@ TEST(Outer, DecaysWhatWasHeldBackAndStartsFromTheSharedModelAsInSparseLoCo) {
   }
 }
 
+// Streaming DiLoCo of one fragment: x = α x + (1 - α) shared when a mean is due, and the next
+// update is shared - x.
+TEST(Outer, MixesWhereItIsWithTheSharedModelAsInStreamingDiLoCo) {
+  constexpr int kDelay = 2;
+  EngineSetup setup = outer_setup("streaming-diloco");
+  setup.recipe.codec = parse_codec("dense/fp32").value();
+  setup.recipe.local.fragments = 1;
+  setup.recipe.plan.delay_steps = kDelay;
+  QuadraticWorkload workload(301);
+  Cluster cluster(setup, workload, {1, 1, 1});
+  ReplicasByHand by_hand(workload, 3, setup);
+  std::vector<float> shared = by_hand.mean();
+  std::vector<float> velocity(shared.size());
+  std::vector<float> mean;
+  for (int step = 0; step < 5 * kOuterPeriod; ++step) {
+    cluster.step();
+    by_hand.step();
+    if ((step + 1) % kOuterPeriod == 0) mean = by_hand.mean();
+    if (!mean.empty() && (step + 1) % kOuterPeriod == kDelay) {
+      for (std::size_t j = 0; j < shared.size(); ++j) {
+        const float moved = shared[j] - mean[j];
+        velocity[j] = 0.9F * velocity[j] + moved;
+        shared[j] -= 0.7F * (moved + 0.9F * velocity[j]);
+        for (const auto& learner : by_hand.learners)
+          learner->parameters()[j] = 0.5F * learner->parameters()[j] + 0.5F * shared[j];
+      }
+      ASSERT_NO_FATAL_FAILURE(expect_near(cluster.replicas[0].engine->shared(), shared));
+    }
+    ASSERT_NO_FATAL_FAILURE(
+        expect_near(cluster.replicas[1].learner->parameters(), by_hand.learners[1]->parameters()));
+  }
+}
+
 // Plain SGD with rate 1 outside, and nothing compressed: the late correction.
 TEST(Outer, OfPlainSgdIsTheLateCorrection) {
   EngineSetup outer = outer_setup("diloco");

@@ -1,0 +1,106 @@
+// The model in parts, which have rounds of their own.
+#include "longhaul/sync/part.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/sync/cluster.h"
+
+namespace longhaul::testing {
+namespace {
+
+LayerTable table_of(std::initializer_list<std::size_t> counts) {
+  LayerTable layers;
+  std::size_t offset = 0;
+  for (const std::size_t count : counts) {
+    layers.push_back({.name = "layer",
+                      .offset = offset,
+                      .count = count,
+                      .shape = {static_cast<std::int64_t>(count), 1}});
+    offset += count;
+  }
+  return layers;
+}
+
+std::vector<std::size_t> counts_of(const std::vector<Part>& parts) {
+  std::vector<std::size_t> counts;
+  for (const Part& part : parts) counts.push_back(part.count);
+  return counts;
+}
+
+using Counts = std::vector<std::size_t>;
+
+TEST(Parts, AreCutBetweenLayersWhereThatIsNear) {
+  EXPECT_EQ(counts_of(split_into_parts(table_of({30, 30, 50, 10}), 120, 2)), (Counts{60, 60}));
+  EXPECT_EQ(counts_of(split_into_parts(table_of({20, 50, 50}), 120, 2)), (Counts{70, 50}));
+}
+
+TEST(Parts, AreOfEvenSizeWhereLayersAreTooLarge) {
+  EXPECT_EQ(counts_of(split_into_parts(table_of({100}), 100, 4)), (Counts{25, 25, 25, 25}));
+  EXPECT_EQ(counts_of(split_into_parts({}, 10, 3)), (Counts{3, 3, 4}));
+  EXPECT_EQ(counts_of(split_into_parts({}, 3, 3)), (Counts{1, 1, 1}));
+}
+
+TEST(Parts, CoverTheModelWithoutGapForAnyTable) {
+  std::mt19937_64 random(3);
+  for (int trial = 0; trial < 500; ++trial) {
+    LayerTable layers;
+    std::size_t elements = 0;
+    for (std::uint64_t i = random() % 6; i > 0; --i) {
+      layers.push_back({.offset = elements, .count = 1 + random() % 50});
+      elements += layers.back().count;
+    }
+    elements += 1 + random() % 20;
+    const std::size_t count = 1 + random() % std::min<std::size_t>(elements, 8);
+    const std::vector<Part> parts = split_into_parts(layers, elements, count);
+    ASSERT_EQ(parts.size(), count);
+    std::size_t first = 0;
+    for (const Part& part : parts) {
+      ASSERT_EQ(part.first, first);
+      ASSERT_GT(part.count, 0U);
+      first += part.count;
+    }
+    ASSERT_EQ(first, elements);
+  }
+}
+
+TEST(Parts, HaveTheirLayersFromTheirOwnStart) {
+  const LayerTable own = layers_of({.first = 10, .count = 30}, table_of({10, 20, 40}));
+  ASSERT_EQ(own.size(), 2U);
+  EXPECT_EQ(own[0].offset, 0U);
+  EXPECT_EQ(own[0].shape.size(), 2U);
+  EXPECT_EQ(own[1].offset, 20U);
+  EXPECT_EQ(own[1].count, 10U);
+  EXPECT_TRUE(own[1].shape.empty()) << "cut through";
+}
+
+// Rounds of three fragments lie apart, and what the late correction promises holds for each.
+TEST(Fragments, HaveTheirRoundsSpreadOverThePeriod) {
+  EngineSetup setup = setup_of(Merge::kLate, "dense/fp32", {.delay_steps = 2, .period_steps = 6});
+  setup.recipe.local.fragments = 3;
+  QuadraticWorkload workload(90);
+  Cluster cluster(setup, workload, {1, 1});
+  std::vector<std::size_t> rounds;
+  for (std::size_t step = 0; step < 12; ++step) {
+    if (cluster.replicas[0].engine->next_round() == step) rounds.push_back(step);
+    cluster.step();
+  }
+  EXPECT_EQ(rounds, (std::vector<std::size_t>{1, 3, 5, 7, 9, 11}));
+}
+
+TEST(Fragments, MoveTheMeanOfTheReplicasByTheMeanOfTheirSteps) {
+  EngineSetup setup = setup_of(Merge::kLate, "top_k/bf16",
+                               {.keep_ratio = 0.1, .delay_steps = 7, .period_steps = 6});
+  setup.recipe.local.fragments = 4;
+  QuadraticWorkload workload(1000);
+  Cluster cluster(setup, workload, {1, 1});
+  for (int step = 0; step < 50; ++step) cluster.step();
+  for (std::size_t j = 0; j < 1000; ++j) {
+    const ClusterReplica& a = cluster.replicas[0];
+    const ClusterReplica& b = cluster.replicas[1];
+    ASSERT_NEAR(0.5 * (a.learner->parameters()[j] + b.learner->parameters()[j]),
+                1.0 - 0.5 * (a.updates[j] + b.updates[j]), 1e-5);
+  }
+}
+
+}  // namespace
+}  // namespace longhaul::testing
