@@ -51,9 +51,10 @@ Result<lab::Job> job_of(const v1::Task& task) {
   if (!choice.ok()) return choice.error();
   Result<lab::ChosenRecipe> chosen = lab::chosen_recipe(*scenario, *choice);
   if (!chosen.ok()) return chosen.error();
-  if (chosen->recipe.plan.period_steps > 1) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "recipe " + task.recipe() + ": local steps run in the lab only so far"};
+  if (chosen->recipe.plan.period_steps > 1 || chosen->recipe.is_two_way) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        "recipe " + task.recipe() + ": local steps and two-way means run in the lab only so far"};
   }
   scenario->train.seed = task.seed();
   return lab::Job{.scenario = std::move(scenario).value(),

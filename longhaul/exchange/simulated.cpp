@@ -10,6 +10,10 @@
 namespace longhaul {
 namespace {
 
+// Names in a state.
+constexpr const char* kResidual = "network.residual";
+constexpr const char* kCodec = "network.codec";
+
 std::string mean_name(const RoundId& round) {
   return "mean." + std::to_string(round.step) + '.' + std::to_string(round.part);
 }
@@ -79,6 +83,12 @@ void SimulatedNetwork::advance(std::size_t replica, Seconds by) {
   endpoints_.at(replica)->now += by;
 }
 
+void SimulatedNetwork::compress_means(std::unique_ptr<MeanCompressor> compressor,
+                                      double keep_ratio) {
+  compressor_ = std::move(compressor);
+  keep_ratio_ = keep_ratio;
+}
+
 void SimulatedNetwork::note(const Transfer& transfer) {
   (transfer.is_up ? bytes_up_ : bytes_down_) += transfer.bytes;
   if (observer_) observer_(transfer);
@@ -130,6 +140,7 @@ Status SimulatedNetwork::close(RoundId id, OpenRound& round) {
   }
   Result<RoundMean> mean = mean_of_round(submissions, round.elements, workers_);
   if (!mean.ok()) return std::move(mean).error().within("round of step " + std::to_string(id.step));
+  if (compressor_) compressor_->compress(*mean, keep_ratio_, id.step);
   round.mean = std::make_shared<const std::vector<float>>(std::move(mean->values));
   std::optional<Plan> next_plan;
   if (planner_) {
@@ -176,6 +187,12 @@ void SimulatedNetwork::save(State& state) const {
     state.values[name_of_replica("network.times", i)] = times;
   }
   state.values["network.clocks"] = clocks;
+  if (compressor_) {
+    const std::span residual = compressor_->residual();
+    const std::span codec = compressor_->codec_state();
+    state.tensors[kResidual].assign(residual.begin(), residual.end());
+    state.tensors[kCodec].assign(codec.begin(), codec.end());
+  }
   state.values["network.bytes"] = std::vector<std::uint64_t>{bytes_up_, bytes_down_};
 }
 
@@ -211,6 +228,14 @@ Status SimulatedNetwork::load(const State& state) {
       endpoint.inbox[round] = {.at = Seconds((*times)[k]),
                                .mean = {.round = round, .values = values}};
     }
+  }
+  if (compressor_) {
+    const auto residual = state.tensor(kResidual, compressor_->residual().size());
+    const auto codec = state.tensor(kCodec, compressor_->codec_state().size());
+    if (!residual.ok()) return residual.error();
+    if (!codec.ok()) return codec.error();
+    std::ranges::copy(*residual, compressor_->residual().begin());
+    std::ranges::copy(*codec, compressor_->codec_state().begin());
   }
   bytes_up_ = bytes->front();
   bytes_down_ = bytes->back();

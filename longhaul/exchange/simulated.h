@@ -16,6 +16,7 @@
 #include "longhaul/base/workers.h"
 #include "longhaul/exchange/exchange.h"
 #include "longhaul/link/link_model.h"
+#include "longhaul/round/mean_compressor.h"
 #include "longhaul/round/round_mean.h"
 
 namespace longhaul {
@@ -70,6 +71,11 @@ class SimulatedNetwork {
     planner_ = std::move(planner);
   }
 
+  // Means are compressed again on their way down, from the first round on; they are of the whole
+  // model.
+  void compress_means(std::unique_ptr<MeanCompressor> compressor, double keep_ratio);
+  [[nodiscard]] const MeanCompressor* mean_compressor() const { return compressor_.get(); }
+
   // The clocks, the lines, and the means that nobody has collected: after load() another network of
   // these peers goes on from there. Only between steps, and without a planner.
   void save(State& state) const;
@@ -96,6 +102,8 @@ class SimulatedNetwork {
   std::uint64_t bytes_down_ = 0;
   std::function<void(const Transfer&)> observer_;
   std::function<std::optional<Plan>(const ClosedRound&)> planner_;
+  std::unique_ptr<MeanCompressor> compressor_;  // nothing: the cheapest exact way down
+  double keep_ratio_ = 1.0;                     // of the compressor
 };
 
 }  // namespace longhaul

@@ -79,6 +79,8 @@ Status check_together(const std::string& text, const Recipe& recipe, const std::
     return refuse("period_steps above 1 needs local steps, which merge = " +
                   std::string(name_of(plan.merge)) + " has not");
   }
+  if (recipe.is_two_way && (local.fragments > 1 || recipe.planner != PlannerKind::kNone))
+    return refuse("a compressed mean is of the whole model, and its plan fixed");
   if (local.fragments > plan.period_steps)
     return refuse("period_steps must be at least the number of fragments, " +
                   std::to_string(local.fragments));

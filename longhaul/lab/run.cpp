@@ -61,6 +61,12 @@ class Run {
     network_ = std::make_unique<SimulatedNetwork>(*peers, workers_);
     network_->on_transfer([this](const Transfer& transfer) { note(transfer); });
     if (recipe_.planner != PlannerKind::kNone) start_planner(*peers);
+    if (recipe_.is_two_way) {
+      network_->compress_means(
+          std::make_unique<MeanCompressor>(recipe_.codec, workload_.layers(),
+                                           workload_.initial_parameters().size(), workers_),
+          recipe_.plan.keep_ratio);
+    }
     for (std::size_t i = 0; i < scenario_.replicas.size(); ++i) {
       Status added = add_replica(i);
       if (!added.ok()) return added;

@@ -24,6 +24,7 @@ enum class WayDown : std::uint8_t {
   kDense,      // every element in fp32
   kUnion,      // the elements that anyone sent, in fp32
   kForwarded,  // the others' payloads as they are, summed by each replica in replica order
+  kTwoWay,     // compressed again, with a residual of the mean's own (MeanCompressor)
 };
 
 struct DownLoad {
@@ -33,7 +34,8 @@ struct DownLoad {
 
 struct RoundMean {
   std::vector<float> values;
-  ByteBuffer payload;          // the values as one payload: a union, or dense where that is smaller
+  ByteBuffer payload;  // the values as one payload: a union, or dense where that is smaller,
+                       // or two-way
   std::vector<DownLoad> down;  // per submission: the cheapest way for that member
 };
 

@@ -22,6 +22,7 @@ struct Recipe {
   CodecSpec codec;
   bool keeps_residual = true;   // false: what the codec drops is lost
   float residual_decay = 1.0F;  // what the codec held back is multiplied by it after each round
+  bool is_two_way = false;      // the mean is compressed too, by the same codec
   Plan plan;
   LocalSteps local;
   PlannerKind planner = PlannerKind::kNone;  // what moves the plan during the run

@@ -102,8 +102,13 @@ class Cluster {
   Cluster(const EngineSetup& setup, Workload& workload, const std::vector<float>& weights)
       : setup_(setup), workload_(workload), network_(peers(weights), workers_) {
     network_.plan_with([this](const ClosedRound&) { return std::exchange(next_plan_, {}); });
+    const std::size_t elements = workload.initial_parameters().size();
+    if (setup.recipe.is_two_way) {
+      network_.compress_means(
+          std::make_unique<MeanCompressor>(setup.recipe.codec, setup.layers, elements, workers_),
+          setup.recipe.plan.keep_ratio);
+    }
     for (std::size_t i = 0; i < weights.size(); ++i) {
-      const std::size_t elements = workload.initial_parameters().size();
       ClusterReplica replica{.learner = workload.make_learner(i),
                              .returning = std::make_unique<ReturningExchange>(network_.exchange(i)),
                              .updates = std::vector<double>(elements),
@@ -163,6 +168,10 @@ class Cluster {
     renew(index);
   }
 
+  [[nodiscard]] std::span<const float> residual_of_means() const {
+    return network_.mean_compressor()->residual();
+  }
+
   // With the mean of the next round.
   void announce(const Plan& plan) { next_plan_ = plan; }
 
@@ -186,6 +195,13 @@ inline EngineSetup setup_of(Merge merge, const char* codec, Plan plan) {
   setup.recipe = {.name = "test", .codec = parse_codec(codec).value(), .plan = plan};
   setup.recipe.plan.merge = merge;
   setup.lr.peak = 0.02;
+  return setup;
+}
+
+// Local steps of plain SGD.
+inline EngineSetup local_setup(const char* codec, const Plan& plan) {
+  EngineSetup setup = setup_of(Merge::kLate, codec, plan);
+  setup.optimizer.kind = OptimizerKind::kSgd;
   return setup;
 }
 

@@ -1,11 +1,7 @@
-// Updates that are the delta of several local steps: what they add up to, and the published methods
-// that are special cases.
+// Updates that are the delta of several local steps: the published methods that are special cases,
+// long delays, and periods that change.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <random>
-
-#include "longhaul/codec/digest.h"
 #include "tests/sync/cluster.h"
 #include "tests/sync/replicas_by_hand.h"
 
@@ -13,130 +9,6 @@ namespace longhaul::testing {
 namespace {
 
 constexpr std::size_t kLocalElements = 1001;
-using Doubles = std::vector<double>;
-
-EngineSetup local_setup(const char* codec, const Plan& plan) {
-  EngineSetup setup = setup_of(Merge::kLate, codec, plan);
-  setup.optimizer.kind = OptimizerKind::kSgd;
-  return setup;
-}
-
-// Weighted mean over replicas of value(replica, element).
-template <typename Value>
-Doubles mean_over_replicas(const Cluster& cluster, Value value) {
-  double weights = 0;
-  Doubles mean(cluster.replicas[0].updates.size());
-  for (const ClusterReplica& replica : cluster.replicas) {
-    const auto weight = static_cast<double>(replica.weight);
-    weights += weight;
-    for (std::size_t j = 0; j < mean.size(); ++j) mean[j] += weight * value(replica, j);
-  }
-  for (double& m : mean) m /= weights;
-  return mean;
-}
-
-// How far mean_k x_k is from x_init - mean of all local steps, as a share of those.
-double identity_error(const Cluster& cluster, const Workload& workload) {
-  const Doubles stands = mean_over_replicas(cluster, [](const ClusterReplica& r, std::size_t j) {
-    return static_cast<double>(r.learner->parameters()[j]);
-  });
-  const Doubles moved = mean_over_replicas(
-      cluster, [](const ClusterReplica& r, std::size_t j) { return r.updates[j]; });
-  double off = 0;
-  double all = 0;
-  for (std::size_t j = 0; j < stands.size(); ++j) {
-    const auto initial = static_cast<double>(workload.initial_parameters()[j]);
-    off += std::abs(stands[j] - (initial - moved[j]));
-    all += std::abs(moved[j]);
-  }
-  return off / all;
-}
-
-struct Trial {
-  EngineSetup setup;
-  bool has_unequal_ratios = false;
-  bool changes_plan = false;
-  bool returns_some = false;
-};
-
-int draw(std::mt19937_64& random, int least, int most) {
-  return least + static_cast<int>(random() % static_cast<std::uint64_t>(most - least + 1));
-}
-
-Plan draw_plan(std::mt19937_64& random) {
-  Plan plan{.keep_ratio = 0.02 + 0.01 * draw(random, 0, 30),
-            .period_steps = draw(random, 1, 16),
-            .merge = Merge::kLate};
-  const bool is_in_periods = random() % 2 == 0;
-  plan.delay_steps = is_in_periods ? draw(random, 0, 8) * plan.period_steps : draw(random, 0, 20);
-  return plan;
-}
-
-Trial draw_trial(std::mt19937_64& random) {
-  constexpr std::array kCodecs{"dense/fp32", "dense/bf16",       "dense/4bit",    "top_k/bf16",
-                               "top_k/2bit", "chunk_top_k/2bit", "random_k/bf16", "cocktail",
-                               "sign",       "low_rank/fp32"};
-  constexpr std::array kKinds{OptimizerKind::kSgd, OptimizerKind::kMomentum,
-                              OptimizerKind::kNesterov, OptimizerKind::kAdamW};
-  Trial trial{.setup =
-                  setup_of(Merge::kLate, kCodecs[random() % kCodecs.size()], draw_plan(random))};
-  trial.setup.optimizer.kind = kKinds[random() % kKinds.size()];
-  trial.setup.layers = {{.name = "matrix", .offset = 0, .count = 600, .shape = {30, 20}},
-                        {.name = "rest", .offset = 600, .count = 401}};
-  trial.has_unequal_ratios = random() % 2 == 0;
-  trial.changes_plan = random() % 2 == 0;
-  trial.returns_some = random() % 2 == 0;
-  return trial;
-}
-
-std::string text_of(const Trial& trial, int step) {
-  const Plan& plan = trial.setup.recipe.plan;
-  return trial.setup.recipe.codec.name() + " τ=" + std::to_string(plan.delay_steps) +
-         " H=" + std::to_string(plan.period_steps) + " step " + std::to_string(step);
-}
-
-void prepare(const Trial& trial, Cluster& cluster, std::mt19937_64& random) {
-  for (std::size_t i = 0; i < cluster.replicas.size(); ++i) {
-    if (trial.has_unequal_ratios) cluster.set_ratio(i, 0.01 * draw(random, 1, 40));
-    if (trial.returns_some)
-      cluster.replicas[i].returning->returns = [&random](RoundId) { return random() % 3 == 0; };
-  }
-}
-
-TEST(LocalSteps, MoveTheMeanOfTheReplicasByTheirMean) {
-  std::mt19937_64 random(31);
-  for (int number = 0; number < 60; ++number) {
-    const Trial trial = draw_trial(random);
-    QuadraticWorkload workload(kLocalElements, random());
-    Cluster cluster(trial.setup, workload, {1, 2, 0.5});
-    prepare(trial, cluster, random);
-    for (int step = 0; step < 60; ++step) {
-      if (trial.changes_plan && random() % 4 == 0) cluster.announce(draw_plan(random));
-      cluster.step();
-      ASSERT_LT(identity_error(cluster, workload), 1e-5) << text_of(trial, step);
-      ASSERT_LT(imbalance(account_of(cluster)), 1e-5) << text_of(trial, step);
-      for (const ClusterReplica& replica : cluster.replicas) {
-        ASSERT_EQ(digest_of(replica.engine->shared()),
-                  digest_of(cluster.replicas[0].engine->shared()));
-      }
-    }
-    for (const ClusterReplica& replica : cluster.replicas)
-      ASSERT_TRUE(replica.engine->drain().ok());
-    ASSERT_LT(identity_error(cluster, workload), 1e-5) << text_of(trial, 60);
-  }
-}
-
-TEST(LocalSteps, TheIdentityNoticesAMessageThatIsLost) {
-  QuadraticWorkload workload(kLocalElements);
-  Cluster cluster(
-      local_setup("top_k/bf16", {.keep_ratio = 0.1, .delay_steps = 6, .period_steps = 4}), workload,
-      {1, 1, 1});
-  cluster.replicas[1].returning->returns = [](RoundId round) { return round.step == 7; };
-  cluster.replicas[1].returning->loses_them = true;
-  for (int step = 0; step < 20; ++step) cluster.step();
-  EXPECT_GT(identity_error(cluster, workload), 1e-5);
-}
-
 constexpr int kPeriod = 5;
 
 TEST(LocalSteps, WithoutDelayAreLocalSgd) {

@@ -1,0 +1,52 @@
+// Means that are compressed again: nothing is lost, and all members are sent the same few bytes.
+#include "longhaul/round/mean_compressor.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "longhaul/codec/payload.h"
+#include "tests/codec/test_data.h"
+
+namespace longhaul {
+namespace {
+
+constexpr std::size_t kMeanElements = 5000;
+
+TEST(MeanCompressor, SendsInTheEndAllThatTheMeansHeld) {
+  Workers alone;
+  MeanCompressor compressor(parse_codec("top_k/bf16").value(), {}, kMeanElements, alone);
+  std::vector<double> held(kMeanElements);
+  std::vector<double> sent(kMeanElements);
+  double scale = 0;
+  for (std::uint64_t round = 0; round < 20; ++round) {
+    RoundMean mean{.values = testing_data::normal_update(kMeanElements, round), .down = {{}, {}}};
+    for (std::size_t j = 0; j < kMeanElements; ++j) held[j] += static_cast<double>(mean.values[j]);
+    compressor.compress(mean, 0.05, round);
+    for (std::size_t j = 0; j < kMeanElements; ++j) sent[j] += static_cast<double>(mean.values[j]);
+    for (const DownLoad& down : mean.down) {
+      EXPECT_EQ(down.way, WayDown::kTwoWay);
+      EXPECT_EQ(down.bytes, mean.payload.size());
+    }
+    EXPECT_LT(mean.payload.size(), kMeanElements);
+  }
+  double off = 0;
+  for (std::size_t j = 0; j < kMeanElements; ++j) {
+    off += std::abs(held[j] - sent[j] - static_cast<double>(compressor.residual()[j]));
+    scale += std::abs(held[j]);
+  }
+  EXPECT_LT(off / scale, 1e-5);
+}
+
+TEST(MeanCompressor, ThePayloadIsTheMean) {
+  Workers alone;
+  MeanCompressor compressor(parse_codec("chunk_top_k/2bit").value(), {}, kMeanElements, alone);
+  RoundMean mean{.values = testing_data::normal_update(kMeanElements, 1)};
+  compressor.compress(mean, 1.0 / 64, 0);
+  std::vector<float> decoded(kMeanElements);
+  add(PayloadView::parse(mean.payload, kMeanElements).value(), 1.0F, decoded);
+  EXPECT_EQ(decoded, mean.values);
+}
+
+}  // namespace
+}  // namespace longhaul

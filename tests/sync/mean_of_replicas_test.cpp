@@ -1,0 +1,176 @@
+// What local steps add up to: the mean of the replicas is where they began minus the mean of all
+// their steps, whatever is compressed, late or returned.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "longhaul/codec/digest.h"
+#include "tests/sync/cluster.h"
+
+namespace longhaul::testing {
+namespace {
+
+constexpr std::size_t kIdentityElements = 1001;
+using Doubles = std::vector<double>;
+
+// Weighted mean over replicas of value(replica, element).
+template <typename Value>
+Doubles mean_over_replicas(const Cluster& cluster, Value value) {
+  double weights = 0;
+  Doubles mean(cluster.replicas[0].updates.size());
+  for (const ClusterReplica& replica : cluster.replicas) {
+    const auto weight = static_cast<double>(replica.weight);
+    weights += weight;
+    for (std::size_t j = 0; j < mean.size(); ++j) mean[j] += weight * value(replica, j);
+  }
+  for (double& m : mean) m /= weights;
+  return mean;
+}
+
+// How far mean_k x_k is from x_init - mean of all local steps, as a share of those.
+double identity_error(const Cluster& cluster, const Workload& workload) {
+  const Doubles stands = mean_over_replicas(cluster, [](const ClusterReplica& r, std::size_t j) {
+    return static_cast<double>(r.learner->parameters()[j]);
+  });
+  const Doubles moved = mean_over_replicas(
+      cluster, [](const ClusterReplica& r, std::size_t j) { return r.updates[j]; });
+  double off = 0;
+  double all = 0;
+  for (std::size_t j = 0; j < stands.size(); ++j) {
+    const auto initial = static_cast<double>(workload.initial_parameters()[j]);
+    off += std::abs(stands[j] - (initial - moved[j]));
+    all += std::abs(moved[j]);
+  }
+  return off / all;
+}
+
+struct Trial {
+  EngineSetup setup;
+  bool has_unequal_ratios = false;
+  bool changes_plan = false;
+  bool returns_some = false;
+};
+
+int draw(std::mt19937_64& random, int least, int most) {
+  return least + static_cast<int>(random() % static_cast<std::uint64_t>(most - least + 1));
+}
+
+Plan draw_plan(std::mt19937_64& random) {
+  Plan plan{.keep_ratio = 0.02 + 0.01 * draw(random, 0, 30),
+            .period_steps = draw(random, 1, 16),
+            .merge = Merge::kLate};
+  const bool is_in_periods = random() % 2 == 0;
+  plan.delay_steps = is_in_periods ? draw(random, 0, 8) * plan.period_steps : draw(random, 0, 20);
+  return plan;
+}
+
+Trial draw_trial(std::mt19937_64& random) {
+  constexpr std::array kCodecs{"dense/fp32", "dense/bf16",       "dense/4bit",    "top_k/bf16",
+                               "top_k/2bit", "chunk_top_k/2bit", "random_k/bf16", "cocktail",
+                               "sign",       "low_rank/fp32"};
+  constexpr std::array kKinds{OptimizerKind::kSgd, OptimizerKind::kMomentum,
+                              OptimizerKind::kNesterov, OptimizerKind::kAdamW};
+  Trial trial{.setup =
+                  setup_of(Merge::kLate, kCodecs[random() % kCodecs.size()], draw_plan(random))};
+  trial.setup.optimizer.kind = kKinds[random() % kKinds.size()];
+  trial.setup.layers = {{.name = "matrix", .offset = 0, .count = 600, .shape = {30, 20}},
+                        {.name = "rest", .offset = 600, .count = 401}};
+  trial.has_unequal_ratios = random() % 2 == 0;
+  trial.changes_plan = random() % 2 == 0;
+  trial.returns_some = random() % 2 == 0;
+  return trial;
+}
+
+std::string text_of(const Trial& trial, int step) {
+  const Plan& plan = trial.setup.recipe.plan;
+  return trial.setup.recipe.codec.name() + " τ=" + std::to_string(plan.delay_steps) +
+         " H=" + std::to_string(plan.period_steps) + " step " + std::to_string(step);
+}
+
+void prepare(const Trial& trial, Cluster& cluster, std::mt19937_64& random) {
+  for (std::size_t i = 0; i < cluster.replicas.size(); ++i) {
+    if (trial.has_unequal_ratios) cluster.set_ratio(i, 0.01 * draw(random, 1, 40));
+    if (trial.returns_some)
+      cluster.replicas[i].returning->returns = [&random](RoundId) { return random() % 3 == 0; };
+  }
+}
+
+TEST(LocalSteps, MoveTheMeanOfTheReplicasByTheirMean) {
+  std::mt19937_64 random(31);
+  for (int number = 0; number < 60; ++number) {
+    const Trial trial = draw_trial(random);
+    QuadraticWorkload workload(kIdentityElements, random());
+    Cluster cluster(trial.setup, workload, {1, 2, 0.5});
+    prepare(trial, cluster, random);
+    for (int step = 0; step < 60; ++step) {
+      if (trial.changes_plan && random() % 4 == 0) cluster.announce(draw_plan(random));
+      cluster.step();
+      ASSERT_LT(identity_error(cluster, workload), 1e-5) << text_of(trial, step);
+      ASSERT_LT(imbalance(account_of(cluster)), 1e-5) << text_of(trial, step);
+      for (const ClusterReplica& replica : cluster.replicas) {
+        ASSERT_EQ(digest_of(replica.engine->shared()),
+                  digest_of(cluster.replicas[0].engine->shared()));
+      }
+    }
+    for (const ClusterReplica& replica : cluster.replicas)
+      ASSERT_TRUE(replica.engine->drain().ok());
+    ASSERT_LT(identity_error(cluster, workload), 1e-5) << text_of(trial, 60);
+  }
+}
+
+// Two-way: the mean of the replicas has not heard of what the mean of the last merged round held
+// back.
+void expect_two_way_identity(const EngineSetup& setup, std::uint64_t seed) {
+  const Plan& plan = setup.recipe.plan;
+  QuadraticWorkload workload(kIdentityElements, seed);
+  Cluster cluster(setup, workload, {1, 2, 0.5});
+  std::vector<std::vector<float>> held_back;  // after each step
+  for (int step = 0; step < 60; ++step) {
+    cluster.step();
+    const std::span<const float> residual = cluster.residual_of_means();
+    held_back.emplace_back(residual.begin(), residual.end());
+    const int rounds = std::max(0, step + 1 - plan.delay_steps) / plan.period_steps;
+    const int last_merged = rounds * plan.period_steps - 1;
+    const Doubles stands = mean_over_replicas(cluster, [](const ClusterReplica& r, std::size_t j) {
+      return static_cast<double>(r.learner->parameters()[j]);
+    });
+    const Doubles moved = mean_over_replicas(
+        cluster, [](const ClusterReplica& r, std::size_t j) { return r.updates[j]; });
+    for (std::size_t j = 0; j < stands.size(); ++j) {
+      const double lacks =
+          last_merged < 0
+              ? 0.0
+              : static_cast<double>(held_back[static_cast<std::size_t>(last_merged)][j]);
+      ASSERT_NEAR(stands[j], 1.0 - moved[j] + lacks, 1e-5)
+          << setup.recipe.codec.name() << " step " << step;
+    }
+  }
+}
+
+TEST(LocalSteps, OfTwoWayRoundsLackWhatTheMeanHeldBack) {
+  std::mt19937_64 random(32);
+  constexpr std::array kCodecs{"top_k/bf16", "chunk_top_k/2bit", "low_rank/fp32", "sign"};
+  for (int number = 0; number < 16; ++number) {
+    EngineSetup setup =
+        local_setup(kCodecs[static_cast<std::size_t>(number) % kCodecs.size()], draw_plan(random));
+    setup.recipe.is_two_way = true;
+    setup.layers = {{.name = "matrix", .offset = 0, .count = 600, .shape = {30, 20}},
+                    {.name = "rest", .offset = 600, .count = 401}};
+    ASSERT_NO_FATAL_FAILURE(expect_two_way_identity(setup, random()));
+  }
+}
+
+TEST(LocalSteps, TheIdentityNoticesAMessageThatIsLost) {
+  QuadraticWorkload workload(kIdentityElements);
+  Cluster cluster(
+      local_setup("top_k/bf16", {.keep_ratio = 0.1, .delay_steps = 6, .period_steps = 4}), workload,
+      {1, 1, 1});
+  cluster.replicas[1].returning->returns = [](RoundId round) { return round.step == 7; };
+  cluster.replicas[1].returning->loses_them = true;
+  for (int step = 0; step < 20; ++step) cluster.step();
+  EXPECT_GT(identity_error(cluster, workload), 1e-5);
+}
+
+}  // namespace
+}  // namespace longhaul::testing
