@@ -29,6 +29,12 @@ struct TakeRequest {
   }
 };
 
+// What a TakeRequest of that step draws with: different for every step of every seed, as seeds of
+// one study must not draw the same things.
+constexpr std::uint64_t seed_of_round(std::uint64_t seed, std::uint64_t step) {
+  return seed * 0x9E3779B97F4A7C15U + step;
+}
+
 // Every codec conserves: what its payload decodes to plus what it leaves in the residual is what
 // came in, to rounding. Payloads do not depend on the number of threads or on the CPU. Values must
 // be finite: first_non_finite() tells, in a pass that the engine makes anyway.

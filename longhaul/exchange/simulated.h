@@ -72,8 +72,9 @@ class SimulatedNetwork {
   }
 
   // Means are compressed again on their way down, from the first round on; they are of the whole
-  // model.
-  void compress_means(std::unique_ptr<MeanCompressor> compressor, double keep_ratio);
+  // model. `seed` is that of the replicas: who draws at random draws the same.
+  void compress_means(std::unique_ptr<MeanCompressor> compressor, double keep_ratio,
+                      std::uint64_t seed);
   [[nodiscard]] const MeanCompressor* mean_compressor() const { return compressor_.get(); }
 
   // The clocks, the lines, and the means that nobody has collected: after load() another network of
@@ -104,6 +105,7 @@ class SimulatedNetwork {
   std::function<std::optional<Plan>(const ClosedRound&)> planner_;
   std::unique_ptr<MeanCompressor> compressor_;  // nothing: the cheapest exact way down
   double keep_ratio_ = 1.0;                     // of the compressor
+  std::uint64_t seed_ = 0;                      // of the compressor
 };
 
 }  // namespace longhaul

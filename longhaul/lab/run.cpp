@@ -65,7 +65,7 @@ class Run {
       network_->compress_means(
           std::make_unique<MeanCompressor>(recipe_.codec, workload_.layers(),
                                            workload_.initial_parameters().size(), workers_),
-          recipe_.plan.keep_ratio);
+          recipe_.plan.keep_ratio, request_.seed);
     }
     for (std::size_t i = 0; i < scenario_.replicas.size(); ++i) {
       Status added = add_replica(i);

@@ -38,11 +38,6 @@ bool is_usable(std::span<const float> values) {
   return all;
 }
 
-// Different for every step of every seed: seeds of one study must not draw the same things.
-std::uint64_t seed_of(std::uint64_t seed, std::size_t step) {
-  return seed * 0x9E3779B97F4A7C15U + step;
-}
-
 // Of a period of that plan which begins with `first`.
 std::size_t last_of_period(std::size_t first, const Plan& plan) {
   LONGHAUL_CHECK(plan.period_steps == 1 || (plan.period_steps > 1 && has_local_steps(plan.merge)));
@@ -85,7 +80,7 @@ ByteBuffer Engine::take(Fragment& fragment, std::span<const float> update) {
   ByteBuffer payload = fragment.codec->take({.residual = residual,
                                              .increment = fragment.part.of(update),
                                              .keep_ratio = plan_.keep_ratio,
-                                             .seed = seed_of(setup_.seed, step_)});
+                                             .seed = seed_of_round(setup_.seed, step_)});
   if (!setup_.recipe.keeps_residual || plan_.merge == Merge::kAnchor)
     std::ranges::fill(residual, 0.0F);
   if (setup_.recipe.residual_decay < 1.0F) {

@@ -106,7 +106,7 @@ class Cluster {
     if (setup.recipe.is_two_way) {
       network_.compress_means(
           std::make_unique<MeanCompressor>(setup.recipe.codec, setup.layers, elements, workers_),
-          setup.recipe.plan.keep_ratio);
+          setup.recipe.plan.keep_ratio, setup.seed);
     }
     for (std::size_t i = 0; i < weights.size(); ++i) {
       ClusterReplica replica{.learner = workload.make_learner(i),

@@ -161,6 +161,20 @@ TEST(LocalSteps, OfTwoWayRoundsLackWhatTheMeanHeldBack) {
   }
 }
 
+// Replicas and the mean draw the same elements, so the mean holds nothing back.
+TEST(LocalSteps, OfTwoWayRoundsDrawTheSameByLot) {
+  EngineSetup setup = local_setup("random_k/fp32", {.keep_ratio = 0.1, .period_steps = 2});
+  setup.recipe.is_two_way = true;
+  setup.seed = 7;
+  QuadraticWorkload workload(kIdentityElements);
+  Cluster cluster(setup, workload, {1, 2, 0.5});
+  for (int step = 0; step < 10; ++step) {
+    cluster.step();
+    for (const float held_back : cluster.residual_of_means()) ASSERT_NEAR(held_back, 0, 1e-7);
+  }
+  EXPECT_LT(workload.evaluate(cluster.replicas[0].engine->shared(), 1).loss, 0.999);
+}
+
 TEST(LocalSteps, TheIdentityNoticesAMessageThatIsLost) {
   QuadraticWorkload workload(kIdentityElements);
   Cluster cluster(
