@@ -21,25 +21,29 @@ namespace longhaul::testing {
 // Passes everything on and adds up, in double, what went through.
 class AccountingExchange final : public Exchange {
  public:
-  AccountingExchange(Exchange& inner, std::size_t elements)
-      : inner_(inner), merged_(elements), elements_(elements) {}
+  AccountingExchange(Exchange& inner, std::size_t elements, std::vector<Part> parts)
+      : inner_(inner), merged_(elements), parts_(std::move(parts)) {}
 
   void submit(Update update) override {
-    std::vector<float> sent(update.elements);
+    std::vector<float> sent(merged_.size());
+    const std::span<float> part = parts_.at(update.round.part).of(std::span(sent));
     if (!update.payload.empty())
-      add(PayloadView::parse(update.payload, update.elements).value(), 1.0F, sent);
+      add(PayloadView::parse(update.payload, update.elements).value(), 1.0F, part);
     in_flight_[update.round] = std::move(sent);
     inner_.submit(std::move(update));
   }
   Result<Mean> collect(RoundId round, Deadline deadline) override {
     Result<Mean> mean = inner_.collect(round, deadline);
     if (!mean.ok()) return mean;
-    const bool is_whole = mean->values->size() == elements_;  // parts are not accounted for
-    for (std::size_t i = 0; is_whole && i < elements_; ++i)
-      merged_[i] += static_cast<double>((*mean->values)[i]);
+    const Part& part = parts_.at(round.part);
+    LONGHAUL_CHECK_EQ(mean->values->size(), part.count);
+    for (std::size_t i = 0; i < part.count; ++i)
+      merged_[part.first + i] += static_cast<double>((*mean->values)[i]);
     in_flight_.erase(round);
+    ++rounds_merged_;
     return mean;
   }
+  [[nodiscard]] std::size_t rounds_merged() const { return rounds_merged_; }
   [[nodiscard]] const std::vector<double>& merged() const { return merged_; }
   [[nodiscard]] const std::map<RoundId, std::vector<float>>& in_flight() const {
     return in_flight_;
@@ -48,8 +52,10 @@ class AccountingExchange final : public Exchange {
  private:
   Exchange& inner_;
   std::vector<double> merged_;
-  std::map<RoundId, std::vector<float>> in_flight_;  // own updates whose mean has not been merged
-  std::size_t elements_;
+  std::vector<Part> parts_;
+  // Own updates whose mean has not been merged; zero outside their part.
+  std::map<RoundId, std::vector<float>> in_flight_;
+  std::size_t rounds_merged_ = 0;
 };
 
 // Keeps some updates out of the mean, and hands them back with it, as a hub does to which they came
@@ -113,7 +119,10 @@ class Cluster {
                              .returning = std::make_unique<ReturningExchange>(network_.exchange(i)),
                              .updates = std::vector<double>(elements),
                              .weight = weights[i]};
-      replica.exchange = std::make_unique<AccountingExchange>(*replica.returning, elements);
+      replica.exchange = std::make_unique<AccountingExchange>(
+          *replica.returning, elements,
+          split_into_parts(setup.layers, elements,
+                           static_cast<std::size_t>(setup.recipe.local.fragments)));
       replicas.push_back(std::move(replica));
       renew(i);
     }
@@ -196,6 +205,11 @@ inline EngineSetup setup_of(Merge merge, const char* codec, Plan plan) {
   setup.recipe.plan.merge = merge;
   setup.lr.peak = 0.02;
   return setup;
+}
+
+// How many rounds a replica has merged after that many steps of an unchanging plan.
+inline std::size_t rounds_merged_after(int steps, const Plan& plan) {
+  return static_cast<std::size_t>(std::max(0, steps - plan.delay_steps) / plan.period_steps);
 }
 
 // Local steps of plain SGD.

@@ -56,6 +56,9 @@ int draw(std::mt19937_64& random, int least, int most) {
   return least + static_cast<int>(random() % static_cast<std::uint64_t>(most - least + 1));
 }
 
+// Long enough for some rounds to be merged, whatever is drawn first.
+int steps_of(const Plan& plan) { return 60 + plan.delay_steps + 2 * plan.period_steps; }
+
 Plan draw_plan(std::mt19937_64& random) {
   Plan plan{.keep_ratio = 0.02 + 0.01 * draw(random, 0, 30),
             .period_steps = draw(random, 1, 16),
@@ -96,6 +99,27 @@ void prepare(const Trial& trial, Cluster& cluster, std::mt19937_64& random) {
   }
 }
 
+// The identity holds for replicas that never exchange anything: these do.
+void expect_merges(const Trial& trial, int steps, const Cluster& cluster) {
+  const std::size_t merged = cluster.replicas[0].exchange->rounds_merged();
+  ASSERT_GE(merged, trial.changes_plan ? 1U : 2U) << text_of(trial, steps);
+  if (trial.changes_plan) return;
+  ASSERT_EQ(merged, rounds_merged_after(steps, trial.setup.recipe.plan)) << text_of(trial, steps);
+}
+
+// Nothing is on its way, and only what was held back separates a replica from the shared model.
+void expect_drained(const Cluster& cluster) {
+  for (const ClusterReplica& replica : cluster.replicas) {
+    ASSERT_TRUE(replica.engine->drain().ok());
+    ASSERT_EQ(replica.engine->rounds_in_flight(), 0U);
+    ASSERT_TRUE(replica.exchange->in_flight().empty());
+    for (std::size_t j = 0; j < kIdentityElements; ++j) {
+      ASSERT_EQ(replica.learner->parameters()[j],
+                replica.engine->shared()[j] - replica.engine->residual()[j]);
+    }
+  }
+}
+
 TEST(LocalSteps, MoveTheMeanOfTheReplicasByTheirMean) {
   std::mt19937_64 random(31);
   for (int number = 0; number < 60; ++number) {
@@ -103,7 +127,8 @@ TEST(LocalSteps, MoveTheMeanOfTheReplicasByTheirMean) {
     QuadraticWorkload workload(kIdentityElements, random());
     Cluster cluster(trial.setup, workload, {1, 2, 0.5});
     prepare(trial, cluster, random);
-    for (int step = 0; step < 60; ++step) {
+    const int steps = steps_of(trial.setup.recipe.plan);
+    for (int step = 0; step < steps; ++step) {
       if (trial.changes_plan && random() % 4 == 0) cluster.announce(draw_plan(random));
       cluster.step();
       ASSERT_LT(identity_error(cluster, workload), 1e-5) << text_of(trial, step);
@@ -113,9 +138,9 @@ TEST(LocalSteps, MoveTheMeanOfTheReplicasByTheirMean) {
                   digest_of(cluster.replicas[0].engine->shared()));
       }
     }
-    for (const ClusterReplica& replica : cluster.replicas)
-      ASSERT_TRUE(replica.engine->drain().ok());
-    ASSERT_LT(identity_error(cluster, workload), 1e-5) << text_of(trial, 60);
+    ASSERT_NO_FATAL_FAILURE(expect_merges(trial, steps, cluster));
+    ASSERT_NO_FATAL_FAILURE(expect_drained(cluster));
+    ASSERT_LT(identity_error(cluster, workload), 1e-5) << text_of(trial, steps);
   }
 }
 
@@ -126,12 +151,14 @@ void expect_two_way_identity(const EngineSetup& setup, std::uint64_t seed) {
   QuadraticWorkload workload(kIdentityElements, seed);
   Cluster cluster(setup, workload, {1, 2, 0.5});
   std::vector<std::vector<float>> held_back;  // after each step
-  for (int step = 0; step < 60; ++step) {
+  const int steps = steps_of(plan);
+  for (int step = 0; step < steps; ++step) {
     cluster.step();
     const std::span<const float> residual = cluster.residual_of_means();
     held_back.emplace_back(residual.begin(), residual.end());
-    const int rounds = std::max(0, step + 1 - plan.delay_steps) / plan.period_steps;
-    const int last_merged = rounds * plan.period_steps - 1;
+    const std::size_t rounds = rounds_merged_after(step + 1, plan);
+    ASSERT_EQ(cluster.replicas[0].exchange->rounds_merged(), rounds);
+    const int last_merged = static_cast<int>(rounds) * plan.period_steps - 1;
     const Doubles stands = mean_over_replicas(cluster, [](const ClusterReplica& r, std::size_t j) {
       return static_cast<double>(r.learner->parameters()[j]);
     });

@@ -93,7 +93,12 @@ TEST(Fragments, MoveTheMeanOfTheReplicasByTheMeanOfTheirSteps) {
   setup.recipe.local.fragments = 4;
   QuadraticWorkload workload(1000);
   Cluster cluster(setup, workload, {1, 1});
-  for (int step = 0; step < 50; ++step) cluster.step();
+  for (int step = 0; step < 50; ++step) {
+    cluster.step();
+    ASSERT_LT(imbalance(account_of(cluster)), 1e-5) << step;
+  }
+  // Fragments end their periods in steps 0, 2, 3 and 5, and every six steps after that.
+  EXPECT_EQ(cluster.replicas[0].exchange->rounds_merged(), 8U + 7U + 7U + 7U);
   for (std::size_t j = 0; j < 1000; ++j) {
     const ClusterReplica& a = cluster.replicas[0];
     const ClusterReplica& b = cluster.replicas[1];
