@@ -26,14 +26,19 @@ class AnchorRule final : public MergeRule {
   std::span<const float> update_of(const StepContext& now, std::span<const float> gradient,
                                    std::span<float> parameters) override {
     own_.step(0, parameters, gradient, now.lr);
-    std::ranges::copy(parameters, stands_.begin());
     std::ranges::fill(delta_, 0.0F);
-    if (now.has_round) {
-      std::ranges::copy(anchor_, delta_.begin());
-      kernels::add_scaled(parameters, -1.0F, delta_);
-    }
-    return delta_;
+    return now.has_round ? distance_of(parameters) : delta_;
   }
+
+  std::span<const float> update_without_gradient(const StepContext& /*now*/) override {
+    return distance_of(stands_);
+  }
+
+  void accept(std::span<const float> parameters) override {
+    std::ranges::copy(parameters, stands_.begin());
+  }
+
+  [[nodiscard]] bool keeps_residual() const override { return false; }
 
   void sent(const StepContext& /*now*/, RoundId round, ByteView /*payload*/) override {
     unmerged_.push_back({.round = round, .anchor = anchor_});
@@ -43,62 +48,52 @@ class AnchorRule final : public MergeRule {
   void take_back(const StepContext& /*now*/, RoundId /*round*/, const PayloadView& /*message*/,
                  std::span<float> /*residual*/) override {}
 
-  void merge(const StepContext& /*now*/, const Part& part, const Mean& mean,
+  // A round that was born in the same step holds replicas before the pull: the mean of where they
+  // are afterwards follows from it, as all are pulled towards the same anchor.
+  void merge(const StepContext& now, const Part& part, const Mean& mean,
              std::span<float> /*parameters*/) override {
     LONGHAUL_CHECK_EQ(part.count, anchor_.size());
     LONGHAUL_CHECK(!unmerged_.empty() && unmerged_.front().round == mean.round);
-    const Round& round = unmerged_.front();
-    const float share = round.is_pulled ? stays_ : 1.0F;
+    const Round& merged = unmerged_.front();
     for (std::size_t i = 0; i < anchor_.size(); ++i) {
-      const float mean_of_replicas = round.anchor[i] - share * (*mean.values)[i];
+      const float mean_of_replicas = merged.anchor[i] - merged.share * (*mean.values)[i];
       velocity_[i] = momentum_ * velocity_[i] + (mean_of_replicas - anchor_[i]);
       anchor_[i] += velocity_[i];
     }
     unmerged_.pop_front();
-    is_moved_ = true;
+    pull(stands_);
+    if (unmerged_.empty() || unmerged_.back().round.step != now.step) return;
+    pull(unmerged_.back().anchor);
+    unmerged_.back().share *= stays_;
   }
 
-  // A round that was born in the same step holds replicas before the pull: the mean of where they
-  // are afterwards follows from it, as all are pulled towards the same anchor.
-  void place(const StepContext& next, std::span<const float> /*residual*/,
+  void place(const StepContext& /*next*/, std::span<const float> /*residual*/,
              std::span<float> parameters) override {
-    if (is_moved_) {
-      pull(stands_);
-      if (!unmerged_.empty() && unmerged_.back().round.step + 1 == next.step) {
-        pull(unmerged_.back().anchor);
-        unmerged_.back().is_pulled = true;
-      }
-    }
-    is_moved_ = false;
     std::ranges::copy(stands_, parameters.begin());
   }
 
   void save(Extent extent, State& state) const override {
     save_tensor("anchor_velocity", velocity_, state);
-    std::vector<std::uint64_t> pulled;
+    std::vector<double> shares;
     for (const Round& round : unmerged_) {
-      pulled.push_back(round.is_pulled ? 1 : 0);
+      shares.push_back(static_cast<double>(round.share));
       save_tensor(name_in_round("anchor", round.round), round.anchor, state);
     }
-    state.values["pulled"] = pulled;
-    state.values["anchor_moved"] = is_moved_ ? 1U : 0U;
+    state.values["shares"] = shares;
     if (extent == Extent::kShared) return;
     save_tensor("stands", stands_, state);
     own_.save(state);
   }
 
   Status load(Extent extent, const State& state, std::span<const RoundId> in_flight) override {
-    const auto pulled = state.value<std::vector<std::uint64_t>>("pulled");
-    const auto moved = state.value<std::uint64_t>("anchor_moved");
-    if (!pulled.ok()) return pulled.error();
-    if (!moved.ok()) return moved.error();
-    if (pulled->size() != in_flight.size())
-      return Error{ErrorCode::kMismatch, "pulled: not one for each round in flight"};
-    is_moved_ = *moved != 0;
+    const auto shares = state.value<std::vector<double>>("shares");
+    if (!shares.ok()) return shares.error();
+    if (shares->size() != in_flight.size())
+      return Error{ErrorCode::kMismatch, "shares: not one for each round in flight"};
     Status loaded = load_tensor("anchor_velocity", state, velocity_);
     for (std::size_t i = 0; i < in_flight.size() && loaded.ok(); ++i) {
-      Round& round = unmerged_.emplace_back(
-          Round{.round = in_flight[i], .anchor = anchor_, .is_pulled = (*pulled)[i] != 0});
+      Round& round = unmerged_.emplace_back(Round{
+          .round = in_flight[i], .anchor = anchor_, .share = static_cast<float>((*shares)[i])});
       loaded = load_tensor(name_in_round("anchor", round.round), state, round.anchor);
     }
     if (extent == Extent::kShared || !loaded.ok()) return loaded;
@@ -115,8 +110,14 @@ class AnchorRule final : public MergeRule {
   struct Round {
     RoundId round;
     std::vector<float> anchor;  // what the round's updates are measured from
-    bool is_pulled = false;     // towards the anchor of the step it was born in
+    float share = 1.0F;         // of that which was left by the pulls of the step it was born in
   };
+
+  std::span<const float> distance_of(std::span<const float> stands) {
+    std::ranges::copy(anchor_, delta_.begin());
+    kernels::add_scaled(stands, -1.0F, delta_);
+    return delta_;
+  }
 
   void pull(std::span<float> values) const {
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -131,7 +132,6 @@ class AnchorRule final : public MergeRule {
   std::vector<float> stands_;    // where this replica is
   std::vector<float> delta_;
   std::deque<Round> unmerged_;
-  bool is_moved_ = false;  // the anchor, and nobody has been pulled yet
 };
 
 }  // namespace

@@ -10,6 +10,8 @@ namespace longhaul {
 
 // The anchor is the shared model. A replica sends how far it is from it, and when a mean has moved
 // the anchor it goes a part of the way to it: nothing adds up over rounds, so nothing is held back.
+// As published there is a pull at the end of the first period too, back towards the initial model,
+// which no mean has moved yet: here there is none.
 std::unique_ptr<MergeRule> make_anchor_rule(const OptimizerSpec& optimizer,
                                             std::span<const float> initial,
                                             const LocalSteps& local);

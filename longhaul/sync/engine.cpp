@@ -73,16 +73,16 @@ std::size_t Engine::next_round() const {
 
 ByteBuffer Engine::take(Fragment& fragment, std::span<const float> update) {
   const std::span<float> residual = fragment.part.of(std::span(residual_));
+  const auto increment = update.empty() ? update : fragment.part.of(update);
   if (!has_round(fragment)) {
-    kernels::feed(residual, {.increment = fragment.part.of(update)});
+    kernels::feed(residual, {.increment = increment});
     return {};
   }
   ByteBuffer payload = fragment.codec->take({.residual = residual,
-                                             .increment = fragment.part.of(update),
+                                             .increment = increment,
                                              .keep_ratio = plan_.keep_ratio,
                                              .seed = seed_of_round(setup_.seed, step_)});
-  if (!setup_.recipe.keeps_residual || plan_.merge == Merge::kAnchor)
-    std::ranges::fill(residual, 0.0F);
+  if (!setup_.recipe.keeps_residual || !rule_->keeps_residual()) std::ranges::fill(residual, 0.0F);
   if (setup_.recipe.residual_decay < 1.0F) {
     for (float& e : residual) e *= setup_.recipe.residual_decay;
   }
@@ -96,9 +96,21 @@ bool Engine::take_update(std::span<float> gradient, Payloads& payloads) {
     return false;
   }
   const std::span<const float> update = rule_->update_of(now(), gradient, parameters_);
-  if (update.data() != gradient.data() && !is_usable(update)) return false;
+  const bool has_stepped = update.data() != gradient.data();
+  if (has_stepped && !(is_usable(update) && is_usable(parameters_))) {
+    rule_->place(now(), residual_, parameters_);
+    return false;
+  }
   for (std::size_t i = 0; i < fragments_.size(); ++i) payloads[i] = take(fragments_[i], update);
+  rule_->accept(parameters_);
   return true;
+}
+
+void Engine::take_rest(Payloads& payloads) {
+  if (plan_.period_steps == 1 || next_round() != step_) return;
+  const std::span<const float> update = rule_->update_without_gradient(now());
+  for (std::size_t i = 0; i < fragments_.size(); ++i) payloads[i] = take(fragments_[i], update);
+  rule_->accept(parameters_);
 }
 
 void Engine::submit(std::span<float> gradient) {
@@ -108,13 +120,19 @@ void Engine::submit(std::span<float> gradient) {
   if (take_update(gradient, payloads)) {
     non_finite_in_a_row_ = 0;
   } else {
+    take_rest(payloads);
     ++non_finite_steps_;
     ++non_finite_in_a_row_;
   }
   submit_messages(std::move(payloads));
 }
 
-void Engine::submit_nothing() { submit_messages(Payloads(fragments_.size())); }
+void Engine::submit_nothing() {
+  LONGHAUL_CHECK(!is_half_done());
+  Payloads payloads(fragments_.size());
+  take_rest(payloads);
+  submit_messages(std::move(payloads));
+}
 
 void Engine::sit_out() {
   for (std::size_t i = 0; i < fragments_.size(); ++i) {

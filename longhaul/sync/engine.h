@@ -48,8 +48,8 @@ class Engine {
   // and submits it. A gradient that is not finite counts and sends nothing.
   void submit(std::span<float> gradient);
 
-  // First half of a step that has no gradient: takes part in its round, if it has one, with an
-  // empty update.
+  // First half of a step that has no gradient: takes part in its round, if it has one, with what
+  // the local steps of the period have moved; with an empty update, if there are none.
   void submit_nothing();
 
   // First half of a step whose round has closed without this replica: nothing is submitted, and the
@@ -104,6 +104,8 @@ class Engine {
   }
   // False, and nothing taken, if there is something in it that is not finite.
   bool take_update(std::span<float> gradient, Payloads& payloads);
+  // The same in a step without a usable gradient: what the period's other steps have left to tell.
+  void take_rest(Payloads& payloads);
   // What is to be sent of a fragment in this step.
   [[nodiscard]] ByteBuffer take(Fragment& fragment, std::span<const float> update);
   void finish_first_half();

@@ -13,11 +13,12 @@ struct LocalSteps {
   // Delay in periods: the row's delay_steps follow the period, unless they are set themselves. 0:
   // in steps.
   int delay_periods = 0;
-  // False: a replica goes on from the shared model, without its own unmerged messages. Long delays
-  // then diverge, which is what the late correction is for.
+  // False, in tests only: a replica goes on from the shared model, without its own unmerged
+  // messages. Long delays then diverge, which is what the late correction is for.
   bool compensates_delay = true;
-  // Where a replica is after a merge: mixing · where it was + (1 - mixing) · the shared model.
-  // Nothing: where the late correction says; with an anchor, there.
+  // Where a replica is after a merge: mixing · where it was + (1 - mixing) · what it has told,
+  // which is the shared model where the delay is shorter than the period. Nothing: where the late
+  // correction says; with an anchor, there.
   std::optional<float> mixing;
   // How the shared model moves with a mean, where the rule is `outer`; the momentum with `anchor`
   // too.

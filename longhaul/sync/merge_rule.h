@@ -24,16 +24,27 @@ struct StepContext {
   bool has_round = true;
 };
 
-// In a step: update_of, sent, then (take_back and) merge for each round that is due, then place.
-// `parameters` is always where gradients are computed.
+// In a step: update_of, accept, sent, then (take_back and) merge for each round that is due, then
+// place. `parameters` is always where gradients are computed.
 class MergeRule {
  public:
   virtual ~MergeRule() = default;
 
   // The gradient of this step is known. Returns what is to be sent (the gradient, or the delta of a
-  // step of its own), which is valid until the next call.
+  // step of its own), which is valid until the next call. Nothing counts before accept().
   virtual std::span<const float> update_of(const StepContext& now, std::span<const float> gradient,
                                            std::span<float> parameters) = 0;
+
+  // What is to be sent, beside the residual, in a step without a usable gradient that ends a
+  // period.
+  virtual std::span<const float> update_without_gradient(const StepContext& /*now*/) { return {}; }
+
+  // The update was usable, and the residual has it: the replica is where its step has led it. If
+  // not, place() takes it back to where it was.
+  virtual void accept(std::span<const float> /*parameters*/) {}
+
+  // Does what the codec does not send wait for the next round? False: it is told anew each time.
+  [[nodiscard]] virtual bool keeps_residual() const { return true; }
 
   // The replica's own message of a round is on its way; an empty payload stands for zero. Also
   // called without update_of, if a step had no usable gradient.

@@ -84,6 +84,7 @@ constexpr std::array kRecipes{
         .name = "streaming-diloco",
         .summary = "Streaming DiLoCo: in fragments, 4 bits, some steps late, half of it mixed in",
         .codec = kDense4Bit,
+        .keeps_residual = false,
         .plan = {.delay_steps = 5, .period_steps = 30, .merge = Merge::kOuter},
         .local = {.fragments = 3,
                   .mixing = 0.5F,

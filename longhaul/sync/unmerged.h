@@ -45,6 +45,10 @@ class Unmerged {
   // The mean of `round` is being merged: our bug, if that is not the oldest.
   [[nodiscard]] const UnmergedMessage& oldest(RoundId round) const;
   void remove_oldest() { messages_.pop_front(); }
+  void remove(RoundId oldest_round) {
+    (void)oldest(oldest_round);
+    remove_oldest();
+  }
 
   [[nodiscard]] std::size_t count(Unit unit) const;
   // The units are equal on all replicas, the messages are not: those of a snapshot are empty.

@@ -65,6 +65,62 @@ TEST_P(Checkpoint, ContinuesBitForBitFromEveryStep) {
   }
 }
 
+// A round is sent in the step in which the one before is merged, and every engine is replaced in
+// between.
+TEST(CheckpointBetweenHalves, KeepsWhereAReplicaStands) {
+  for (const char* name : {"streaming-diloco", "sparseloco", "overlap-local-sgd", "olco3-oc"}) {
+    EngineSetup setup{.recipe = find_recipe(name).value(), .lr = {.peak = 0.02}};
+    setup.recipe.codec = parse_codec("dense/4bit").value();
+    setup.recipe.local.fragments = 1;
+    setup.recipe.plan.period_steps = 2;
+    setup.recipe.plan.delay_steps = 2;
+    QuadraticWorkload workload(kRunElements);
+    Cluster whole(setup, workload, {1, 2, 0.5});
+    Cluster broken(setup, workload, {1, 2, 0.5});
+    for (int step = 0; step < 20; ++step) {
+      whole.step();
+      broken.submit_all();
+      for (std::size_t i = 0; i < 3; ++i) restart(broken, i);
+      broken.merge_all();
+      SCOPED_TRACE(name + (" in step " + std::to_string(step)));
+      ASSERT_NO_FATAL_FAILURE(expect_same(whole, broken));
+    }
+  }
+}
+
+// Two rounds are due in one step, as the delay has become shorter, and the second mean is not there
+// yet when the engine is replaced.
+TEST(CheckpointBetweenMerges, KeepsWhatTheFirstHasDone) {
+  for (const char* name : {"streaming-diloco", "diloco", "overlap-local-sgd", "static"}) {
+    EngineSetup setup{.recipe = find_recipe(name).value(), .lr = {.peak = 0.02}};
+    setup.recipe.local.fragments = 1;
+    setup.recipe.plan.period_steps = 1;
+    setup.recipe.plan.delay_steps = 3;
+    Plan sooner = setup.recipe.plan;
+    sooner.delay_steps = 2;
+    QuadraticWorkload workload(kRunElements);
+    Cluster whole(setup, workload, {1, 2});
+    Cluster broken(setup, workload, {1, 2});
+    whole.announce(sooner);  // with the round of step 0, merged in step 3
+    broken.announce(sooner);
+    for (int step = 0; step < 10; ++step) {
+      whole.step();
+      broken.submit_all();
+      if (step == 4) {
+        broken.settle();
+        broken.replicas[0].returning->stalls_at = RoundId{.step = 2};
+        ASSERT_FALSE(broken.replicas[0].engine->merge_due().ok());
+        ASSERT_EQ(broken.replicas[0].engine->rounds_in_flight(), 3U) << "one is merged";
+        restart(broken, 0);
+        broken.replicas[0].returning->stalls_at.reset();
+      }
+      broken.merge_all();
+      SCOPED_TRACE(name + (" in step " + std::to_string(step)));
+      ASSERT_NO_FATAL_FAILURE(expect_same(whole, broken));
+    }
+  }
+}
+
 TEST(CheckpointPlan, KeepsAPlanThatIsAnnounced) {
   QuadraticWorkload workload(51);
   Cluster cluster({.recipe = find_recipe("static").value()}, workload, {1, 1});

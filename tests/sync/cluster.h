@@ -70,6 +70,7 @@ class ReturningExchange final : public Exchange {
     inner_.submit(std::move(update));
   }
   Result<Mean> collect(RoundId round, Deadline deadline) override {
+    if (stalls_at && round == *stalls_at) return Error{ErrorCode::kDeadline, "not yet"};
     Result<Mean> mean = inner_.collect(round, deadline);
     if (own_ratio && mean.ok() && mean->next_plan) mean->next_plan->keep_ratio = *own_ratio;
     const auto found = returned_.find(round);
@@ -81,7 +82,8 @@ class ReturningExchange final : public Exchange {
 
   std::function<bool(RoundId)> returns;
   bool loses_them = false;
-  std::optional<double> own_ratio;  // in every plan that this replica is told
+  std::optional<double> own_ratio;   // in every plan that this replica is told
+  std::optional<RoundId> stalls_at;  // the mean of it does not come
 
  private:
   Exchange& inner_;
@@ -154,8 +156,10 @@ class Cluster {
     }
   }
 
+  void settle() { LONGHAUL_CHECK(network_.settle().ok()); }
+
   void merge_all() {
-    LONGHAUL_CHECK(network_.settle().ok());
+    settle();
     for (ClusterReplica& replica : replicas) LONGHAUL_CHECK(replica.engine->merge_due().ok());
   }
 

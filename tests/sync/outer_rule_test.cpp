@@ -1,6 +1,8 @@
 // DiLoCo and SparseLoCo against what is published, written down plainly.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "longhaul/codec/payload.h"
 #include "tests/sync/cluster.h"
 #include "tests/sync/replicas_by_hand.h"
@@ -117,7 +119,57 @@ TEST(Outer, MixesWhereItIsWithTheSharedModelAsInStreamingDiLoCo) {
   }
 }
 
-// Plain SGD with rate 1 outside, and nothing compressed: the late correction.
+// Streaming DiLoCo of several fragments in 4 bits: what a fragment sends is rounded, and where its
+// replica is is not.
+TEST(Outer, KeepsWhereItIsWhileFragmentsAreRoundedAndOnTheirWay) {
+  constexpr int kDelay = 3;
+  EngineSetup setup = outer_setup("streaming-diloco");
+  setup.recipe.plan.delay_steps = kDelay;
+  QuadraticWorkload workload(301);
+  Cluster cluster(setup, workload, {1, 1, 1});
+  ReplicasByHand by_hand(workload, 3, setup);
+  Workers alone;
+  const auto codec = make_codec(setup.recipe.codec, {}, alone);
+  const std::vector<Part> parts = split_into_parts({}, 301, 3);
+  std::vector<float> shared = by_hand.mean();
+  std::vector<float> velocity(shared.size());
+  std::map<int, std::vector<float>> means;  // by the step they are due in
+  for (int step = 0; step < 5 * kOuterPeriod; ++step) {
+    cluster.step();
+    by_hand.step();
+    const int place = step % kOuterPeriod;  // of fragments 0, 1 and 2: 1, 3 and 5
+    const Part& part = parts[static_cast<std::size_t>(place / 2)];
+    if (place % 2 == 1) {
+      std::vector<float>& mean = means[step + kDelay];
+      mean.resize(part.count);
+      for (const auto& learner : by_hand.learners) {
+        std::vector<float> distance(part.of(std::span(shared)).begin(),
+                                    part.of(std::span(shared)).end());
+        for (std::size_t j = 0; j < part.count; ++j)
+          distance[j] -= learner->parameters()[part.first + j];
+        const ByteBuffer payload = codec->take({.residual = distance});
+        add(PayloadView::parse(payload, part.count).value(), 1.0F / 3, mean);
+      }
+    }
+    if (const auto due = means.find(step); due != means.end()) {
+      const Part& merged = parts[static_cast<std::size_t>((step - kDelay) % kOuterPeriod / 2)];
+      for (std::size_t j = 0; j < merged.count; ++j) {
+        const std::size_t at = merged.first + j;
+        velocity[at] = 0.9F * velocity[at] + due->second[j];
+        shared[at] -= 0.7F * (due->second[j] + 0.9F * velocity[at]);
+        for (const auto& learner : by_hand.learners)
+          learner->parameters()[at] = 0.5F * learner->parameters()[at] + 0.5F * shared[at];
+      }
+      ASSERT_NO_FATAL_FAILURE(expect_near(cluster.replicas[0].engine->shared(), shared));
+    }
+    ASSERT_NO_FATAL_FAILURE(
+        expect_near(cluster.replicas[1].learner->parameters(), by_hand.learners[1]->parameters()));
+  }
+  EXPECT_EQ(means.size(), 15U);
+}
+
+// Plain SGD with rate 1 outside, and nothing compressed: the late correction, also where a message
+// comes back.
 TEST(Outer, OfPlainSgdIsTheLateCorrection) {
   EngineSetup outer = outer_setup("diloco");
   outer.recipe.local = {};
@@ -127,6 +179,11 @@ TEST(Outer, OfPlainSgdIsTheLateCorrection) {
   QuadraticWorkload workload(301);
   Cluster one(outer, workload, {1, 1, 1});
   Cluster other(late, workload, {1, 1, 1});
+  for (Cluster* cluster : {&one, &other}) {
+    cluster->replicas[1].returning->returns = [](RoundId round) {
+      return round.step == 2 * kOuterPeriod - 1;
+    };
+  }
   for (int step = 0; step < 5 * kOuterPeriod; ++step) {
     one.step();
     other.step();
