@@ -265,7 +265,7 @@ class Run {
     StepWire& wire = result_.wire.at(static_cast<std::size_t>(transfer.round.step));
     std::vector<double>& bytes = transfer.is_up ? wire.up : wire.down;
     bytes.resize(replicas_.size());
-    bytes[transfer.replica] = static_cast<double>(transfer.bytes);
+    bytes[transfer.replica] += static_cast<double>(transfer.bytes);
     add_span({.replica = transfer.replica,
               .activity = transfer.is_up ? Activity::kSend : Activity::kReceive,
               .begin = transfer.begin,
