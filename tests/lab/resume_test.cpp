@@ -58,7 +58,9 @@ TEST(LabResume, EndsAsIfItHadNotBeenStopped) {
   for (const char* recipe :
        {"d-sgd", "static:delay_steps=4", "dd-ef-sgd:delay_steps=5", "ideal", "dga", "cocktail",
         "local-sgd", "olco3-oc:period_steps=5:delay_steps=8",
-        "streaming-diloco:period_steps=7:delay_steps=9", "olco3-tc:period_steps=5"}) {
+        "streaming-diloco:period_steps=7:delay_steps=9", "olco3-tc:period_steps=5",
+        "olco3-vq:period_steps=5", "diloco:period_steps=7", "sparseloco:period_steps=7",
+        "overlap-local-sgd:period_steps=5"}) {
     const State state = state_from_bytes(checkpoint_of(recipe)).value();
     const Result<RunResult> resumed = run_with({.resume = &state}, recipe);
     ASSERT_TRUE(resumed.ok()) << resumed.error().message;

@@ -57,6 +57,7 @@ TEST_P(Checkpoint, ContinuesBitForBitFromEveryStep) {
       SCOPED_TRACE("trial " + std::to_string(trial) + ", step " + std::to_string(step));
       ASSERT_NO_FATAL_FAILURE(expect_same(whole, broken));
     }
+    ASSERT_GE(whole.replicas[0].exchange->rounds_merged(), 2U);
     for (std::size_t i = 0; i < 3; ++i) {
       ASSERT_TRUE(whole.replicas[i].engine->drain().ok());
       ASSERT_TRUE(broken.replicas[i].engine->drain().ok());
@@ -137,11 +138,12 @@ TEST(CheckpointPlan, KeepsAPlanThatIsAnnounced) {
 // Does a run that was restarted once, with `damage` done to the checkpoint, end elsewhere?
 bool is_noticed(const Recipe& recipe, const std::function<void(State&)>& damage) {
   std::mt19937_64 random(22);
-  const EngineSetup setup = random_run_setup(recipe, random);
+  EngineSetup setup = random_run_setup(recipe, random);
+  setup.optimizer.kind = OptimizerKind::kMomentum;
   QuadraticWorkload workload(kRunElements);
   Cluster whole(setup, workload, {1, 1});
   Cluster broken(setup, workload, {1, 1});
-  for (int step = 0; step < 12; ++step) {
+  for (int step = 0; step < 20; ++step) {
     whole.step();
     broken.step();
     if (step != 6) continue;
@@ -158,7 +160,8 @@ void forget_tensor(State& state, const std::string& name) {
 }
 
 TEST(CheckpointMutation, WithoutDamageNothingIsNoticed) {
-  for (const char* name : {"dd-ef-sgd", "static", "dga"})
+  for (const char* name : {"dd-ef-sgd", "static", "dga", "diloco", "streaming-diloco", "sparseloco",
+                           "overlap-local-sgd", "olco3-oc"})
     EXPECT_FALSE(is_noticed(find_recipe(name).value(), [](State&) {})) << name;
 }
 
@@ -190,6 +193,36 @@ TEST(CheckpointMutation, NoticesAnOptimizerOrACodecThatIsLeftOut) {
                          [](State& state) { forget_tensor(state, "optimizer"); }));
   EXPECT_TRUE(is_noticed(all_kinds_of_recipes().back(),
                          [](State& state) { std::ranges::reverse(state.tensors.at("codec")); }));
+}
+
+// A round ends in steps 4 and 9, and the checkpoint is of step 6: delays of two steps merge just
+// before it, delays of three just after it.
+TEST(CheckpointMutation, NoticesWhatRulesWithLocalStepsForget) {
+  struct Forgotten {
+    const char* recipe;
+    int delay_steps;
+    std::vector<const char*> tensors;
+  };
+  const std::vector<Forgotten> all{
+      {"diloco", 0, {"outer_optimizer", "stands", "optimizer"}},
+      {"diloco", 3, {"moved"}},
+      {"streaming-diloco", 2, {"outer_optimizer", "stands", "pulled", "optimizer"}},
+      {"streaming-diloco", 3, {"moved"}},
+      {"sparseloco", 0, {"residual", "stands"}},
+      {"sparseloco", 3, {"moved"}},
+      {"overlap-local-sgd", 2, {"anchor_velocity", "stands", "optimizer"}},
+      {"overlap-local-sgd", 5, {"anchor.4.0"}},
+      {"cocod-sgd", 5, {"residual", "optimizer"}}};
+  for (const Forgotten& one : all) {
+    Recipe recipe = find_recipe(one.recipe).value();
+    recipe.plan.delay_steps = one.delay_steps;
+    recipe.local.delay_periods = 0;
+    recipe.local.fragments = 1;
+    for (const char* tensor : one.tensors) {
+      EXPECT_TRUE(is_noticed(recipe, [&](State& state) { forget_tensor(state, tensor); }))
+          << one.recipe << ": " << tensor;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, Checkpoint, ::testing::ValuesIn(all_kinds_of_recipes()),

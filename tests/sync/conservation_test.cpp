@@ -24,10 +24,13 @@ CodecSpec random_codec(std::mt19937_64& random) {
 EngineSetup random_setup(std::mt19937_64& random) {
   EngineSetup setup;
   setup.recipe.codec = random_codec(random);
-  constexpr std::array kMerges{Merge::kOptimizer, Merge::kOwnStep, Merge::kLate, Merge::kAhead};
+  constexpr std::array kMerges{Merge::kOptimizer, Merge::kOwnStep, Merge::kLate, Merge::kAhead,
+                               Merge::kOuter};
   setup.recipe.plan = {.keep_ratio = 0.01 + 0.3 * static_cast<double>(random() % 1000) / 1000.0,
                        .delay_steps = static_cast<int>(random() % 7),
                        .merge = kMerges[random() % kMerges.size()]};
+  if (has_local_steps(setup.recipe.plan.merge))
+    setup.recipe.plan.period_steps = 1 + static_cast<int>(random() % 4);
   setup.optimizer.kind = OptimizerKind::kSgd;
   setup.lr.peak = 0.02;
   setup.clip = random() % 2 == 0 ? 0.0 : 5.0;
@@ -106,7 +109,8 @@ TEST(Conservation, HoldsWhereUpdatesAreReturned) {
 
 TEST(Conservation, NoticesAReturnedUpdateThatIsIgnored) {
   std::mt19937_64 random(10);
-  const EngineSetup setup = random_setup(random);
+  EngineSetup setup = random_setup(random);
+  setup.recipe.plan.period_steps = 1;
   QuadraticWorkload workload(1001);
   Cluster cluster(setup, workload, {1, 1, 1});
   cluster.replicas[1].returning->returns = [](RoundId round) { return round.step == 2; };

@@ -11,12 +11,21 @@ inline constexpr std::size_t kRunElements = 257;
 
 inline bool can_change_rule(Merge merge) { return merge == Merge::kLate || merge == Merge::kAhead; }
 
+// With periods of at most five steps: short runs have many rounds.
+inline Recipe with_short_periods(Recipe recipe) {
+  Plan& plan = recipe.plan;
+  plan.period_steps = std::min(plan.period_steps, 5);
+  if (recipe.local.delay_periods > 0)
+    plan.delay_steps = recipe.local.delay_periods * plan.period_steps;
+  return recipe;
+}
+
 // A recipe with an optimizer by lot, and a table with a matrix, for the codecs that look at it.
 inline EngineSetup random_run_setup(const Recipe& recipe, std::mt19937_64& random) {
   constexpr std::array kKinds{OptimizerKind::kMomentum, OptimizerKind::kNesterov,
                               OptimizerKind::kSgd, OptimizerKind::kAdamW};
   EngineSetup setup;
-  setup.recipe = recipe;
+  setup.recipe = with_short_periods(recipe);
   setup.optimizer.kind = kKinds[random() % (can_change_rule(recipe.plan.merge) ? 3 : 4)];
   setup.optimizer.weight_decay = 0.01F;
   setup.lr = {.peak = 0.02, .shape = LrShape::kCosine, .warmup_steps = 3, .steps = 40};

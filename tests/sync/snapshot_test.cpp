@@ -45,6 +45,7 @@ TEST_P(Snapshot, MakesAFollowerShareTheModelBitForBit) {
       SCOPED_TRACE("trial " + std::to_string(trial) + ", step " + std::to_string(step));
       ASSERT_NO_FATAL_FAILURE(expect_alike(cluster));
     }
+    ASSERT_GE(cluster.replicas[0].exchange->rounds_merged(), 2U);
     for (const ClusterReplica& replica : cluster.replicas)
       ASSERT_TRUE(replica.engine->drain().ok());
     ASSERT_NO_FATAL_FAILURE(expect_alike(cluster));
@@ -62,6 +63,7 @@ TEST_P(Snapshot, IsTheSameFromEveryReplica) {
     ASSERT_EQ(to_bytes(cluster.replicas[0].engine->save_shared()),
               to_bytes(cluster.replicas[1].engine->save_shared()));
   }
+  EXPECT_GE(cluster.replicas[0].exchange->rounds_merged(), 2U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, Snapshot, ::testing::ValuesIn(all_kinds_of_recipes()),
