@@ -82,11 +82,20 @@ ByteBuffer Engine::take(Fragment& fragment, std::span<const float> update) {
                                              .increment = increment,
                                              .keep_ratio = plan_.keep_ratio,
                                              .seed = seed_of_round(setup_.seed, step_)});
-  if (!setup_.recipe.keeps_residual || !rule_->keeps_residual()) std::ranges::fill(residual, 0.0F);
-  if (setup_.recipe.residual_decay < 1.0F) {
-    for (float& e : residual) e *= setup_.recipe.residual_decay;
-  }
+  keep_residual(residual);
   return payload;
+}
+
+void Engine::keep_residual(std::span<float> residual) {
+  if (!rule_->keeps_residual()) {
+    std::ranges::fill(residual, 0.0F);
+    return;
+  }
+  const float kept = setup_.recipe.keeps_residual ? setup_.recipe.residual_decay : 0.0F;
+  if (kept == 1.0F) return;
+  leaked_ +=
+      static_cast<double>(1.0F - kept) * static_cast<double>(kernels::sum_of_magnitudes(residual));
+  kernels::feed(residual, {.decay = kept});
 }
 
 bool Engine::take_update(std::span<float> gradient, Payloads& payloads) {

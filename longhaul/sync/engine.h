@@ -77,6 +77,8 @@ class Engine {
   // Bit-identical on all replicas after every merge; the model to evaluate.
   [[nodiscard]] std::span<const float> shared() const { return rule_->shared(parameters_); }
   [[nodiscard]] std::span<const float> residual() const { return residual_; }
+  // Σ|what the recipe did not keep of residuals|: all that is in no message and never will be.
+  [[nodiscard]] double leaked() const { return leaked_; }
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] std::size_t steps_done() const { return step_; }
   // The step that has the next round: this one, or a later one of this period.
@@ -108,6 +110,8 @@ class Engine {
   void take_rest(Payloads& payloads);
   // What is to be sent of a fragment in this step.
   [[nodiscard]] ByteBuffer take(Fragment& fragment, std::span<const float> update);
+  // What the codec held back, after it has taken: all of it, some of it or nothing is kept.
+  void keep_residual(std::span<float> residual);
   void finish_first_half();
   void submit_messages(Payloads payloads);
   RoundId open_round(std::size_t fragment, ByteView payload);
@@ -128,6 +132,7 @@ class Engine {
   std::vector<Fragment> fragments_;  // of the parts, in their order
   std::unique_ptr<MergeRule> rule_;
   std::vector<float> residual_;
+  double leaked_ = 0;
   Plan plan_;
   std::optional<Plan> next_plan_;  // announced, from the next step on
   std::deque<RoundId> in_flight_;  // submitted, not merged; oldest first

@@ -163,6 +163,7 @@ State Engine::save(Extent extent) const {
   save_tensor("residual", residual_, state);
   for (std::size_t i = 0; i < fragments_.size(); ++i)
     save_tensor(codec_name(i), fragments_[i].codec->state(), state);
+  state.values["leaked"] = leaked_;
   state.values["non_finite_steps"] = non_finite_steps_;
   state.values["non_finite_in_a_row"] = non_finite_in_a_row_;
   return state;
@@ -181,6 +182,7 @@ struct Engine::Loaded {
   // Of a checkpoint only.
   std::vector<float> residual;
   std::vector<std::vector<float>> codecs;  // by fragment
+  double leaked = 0;
   std::uint64_t non_finite_steps = 0;
   std::uint64_t non_finite_in_a_row = 0;
 };
@@ -215,10 +217,13 @@ Status Engine::read_own(const State& state, Loaded& loaded) const {
     Status codec_loaded = load_tensor(codec_name(i), state, codec);
     if (!codec_loaded.ok()) return codec_loaded;
   }
+  const auto leaked = state.value<double>("leaked");
   const auto steps = state.value<std::uint64_t>("non_finite_steps");
   const auto in_a_row = state.value<std::uint64_t>("non_finite_in_a_row");
+  if (!leaked.ok()) return leaked.error();
   if (!steps.ok()) return steps.error();
   if (!in_a_row.ok()) return in_a_row.error();
+  loaded.leaked = *leaked;
   loaded.non_finite_steps = *steps;
   loaded.non_finite_in_a_row = *in_a_row;
   return Done{};
@@ -254,6 +259,7 @@ Status Engine::load(Extent extent, const State& state) {
   in_flight_ = std::move(loaded->in_flight);
   step_ = loaded->step;
   is_half_done_ = loaded->is_half_done;
+  leaked_ = loaded->leaked;
   non_finite_steps_ = loaded->non_finite_steps;
   non_finite_in_a_row_ = loaded->non_finite_in_a_row;
   std::ranges::copy(loaded->shared, parameters_.begin());

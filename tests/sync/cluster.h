@@ -97,6 +97,7 @@ struct ClusterReplica {
   std::unique_ptr<Engine> engine;
   // Sum of all that the engine was to send: gradients after clipping, or what local steps moved.
   std::vector<double> updates;
+  std::vector<double> leaked;  // what residuals lost by decay
   float weight = 1.0F;
 };
 
@@ -120,6 +121,7 @@ class Cluster {
       ClusterReplica replica{.learner = workload.make_learner(i),
                              .returning = std::make_unique<ReturningExchange>(network_.exchange(i)),
                              .updates = std::vector<double>(elements),
+                             .leaked = std::vector<double>(elements),
                              .weight = weights[i]};
       replica.exchange = std::make_unique<AccountingExchange>(
           *replica.returning, elements,
@@ -147,7 +149,9 @@ class Cluster {
       replica.learner->compute_gradient();
       const std::span<const float> at = replica.learner->parameters();
       const std::vector<float> before(at.begin(), at.end());
+      const bool has_round = replica.engine->next_round() == replica.engine->steps_done();
       replica.engine->submit(replica.learner->gradient());
+      if (has_round) note_decay(replica);
       const bool has_stepped = !std::ranges::equal(before, at);
       for (std::size_t j = 0; j < before.size(); ++j) {
         replica.updates[j] += has_stepped ? static_cast<double>(before[j] - at[j])
@@ -191,6 +195,12 @@ class Cluster {
   std::vector<ClusterReplica> replicas;
 
  private:
+  // What is left of a residual tells what it was.
+  void note_decay(ClusterReplica& replica) const {
+    const double lost = 1 / static_cast<double>(setup_.recipe.residual_decay) - 1;
+    for (std::size_t j = 0; j < replica.leaked.size(); ++j)
+      replica.leaked[j] += lost * static_cast<double>(replica.engine->residual()[j]);
+  }
   static std::vector<SimulatedPeer> peers(const std::vector<float>& weights) {
     std::vector<SimulatedPeer> all;
     for (const float weight : weights) all.push_back({.link = test_link(), .weight = weight});
@@ -229,7 +239,8 @@ inline std::string test_name_of(Merge merge) {
   return name;
 }
 
-// Both sides of: Σ weighted updates = Σ merged means × total weight + residuals + in flight.
+// Both sides of: Σ weighted updates = Σ merged means × total weight + residuals + in flight + what
+// residuals lost by decay.
 struct Account {
   std::vector<double> updates;
   std::vector<double> accounted;
@@ -249,6 +260,7 @@ inline Account account_of(const Cluster& cluster) {
       const auto weight = static_cast<double>(replica.weight);
       account.updates[j] += weight * replica.updates[j];
       account.accounted[j] += weight * static_cast<double>(replica.engine->residual()[j]);
+      account.accounted[j] += weight * replica.leaked[j];
       for (const auto& [round, sent] : replica.exchange->in_flight()) {
         account.accounted[j] += weight * static_cast<double>(sent[j]);
       }

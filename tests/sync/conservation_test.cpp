@@ -119,6 +119,27 @@ TEST(Conservation, NoticesAReturnedUpdateThatIsIgnored) {
   EXPECT_GT(imbalance(account_of(cluster)), kTolerance);
 }
 
+TEST(Conservation, CountsWhatDecays) {
+  for (const Merge merge : {Merge::kOptimizer, Merge::kLate, Merge::kOuter}) {
+    EngineSetup setup = setup_of(merge, "top_k/bf16", {.keep_ratio = 0.1, .delay_steps = 2});
+    if (has_local_steps(merge)) setup.recipe.plan.period_steps = 3;
+    setup.recipe.residual_decay = 0.9F;
+    QuadraticWorkload workload(1001);
+    Cluster cluster(setup, workload, {1, 2});
+    for (int step = 0; step < 15; ++step) {
+      const double before = cluster.replicas[0].engine->leaked();
+      const std::vector<double> leaked_before = cluster.replicas[0].leaked;
+      cluster.step();
+      double leaked = 0;
+      for (std::size_t j = 0; j < leaked_before.size(); ++j)
+        leaked += std::abs(cluster.replicas[0].leaked[j] - leaked_before[j]);
+      ASSERT_NEAR(cluster.replicas[0].engine->leaked() - before, leaked, 1e-4 * leaked);
+      ASSERT_LT(imbalance(account_of(cluster)), kTolerance) << name_of(merge);
+    }
+    EXPECT_GT(cluster.replicas[0].engine->leaked(), 0.1);
+  }
+}
+
 TEST(Conservation, AResidualThatIsNotKeptIsALeak) {
   EngineSetup setup;
   setup.recipe.codec = parse_codec("top_k/bf16").value();
@@ -128,6 +149,7 @@ TEST(Conservation, AResidualThatIsNotKeptIsALeak) {
   Cluster cluster(setup, workload, {1, 1});
   cluster.step();
   EXPECT_GT(imbalance(account_of(cluster)), kTolerance);
+  EXPECT_GT(cluster.replicas[0].engine->leaked(), 0.1);
 }
 
 }  // namespace
