@@ -34,6 +34,8 @@ Follower::Follower(const EngineSetup& setup, std::vector<float> initial)
 Status Follower::load(const State& state) {
   Status loaded = engine_.load_shared(state);
   if (!loaded.ok()) return loaded;
+  if (!engine_.has_round_in_every_step())
+    return Error{ErrorCode::kMismatch, "snapshot: of a run without a round in every step"};
   plan_ = engine_.plan();
   note_digest();
   go_on();

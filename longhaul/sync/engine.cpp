@@ -71,6 +71,15 @@ std::size_t Engine::next_round() const {
   return std::ranges::min_element(fragments_, {}, &Fragment::next_round)->next_round;
 }
 
+bool Engine::has_round_in_every_step() const {
+  if (plan_.period_steps > 1 || (next_plan_ && next_plan_->period_steps > 1)) return false;
+  if (fragments_.size() > 1 || next_round() != step_) return false;
+  for (std::size_t i = 1; i < in_flight_.size(); ++i) {
+    if (in_flight_[i].step != in_flight_[i - 1].step + 1) return false;
+  }
+  return in_flight_.empty() || in_flight_.back().step + 1 >= step_;
+}
+
 ByteBuffer Engine::take(Fragment& fragment, std::span<const float> update) {
   const std::span<float> residual = fragment.part.of(std::span(residual_));
   const auto increment = update.empty() ? update : fragment.part.of(update);

@@ -83,6 +83,9 @@ class Engine {
   [[nodiscard]] std::size_t steps_done() const { return step_; }
   // The step that has the next round: this one, or a later one of this period.
   [[nodiscard]] std::size_t next_round() const;
+  // As a hub expects it: the rounds in flight are those of the last steps, and there is one in
+  // each.
+  [[nodiscard]] bool has_round_in_every_step() const;
   // The first half of this step is done: merge_due() comes next.
   [[nodiscard]] bool is_half_done() const { return is_half_done_; }
   [[nodiscard]] std::size_t rounds_in_flight() const { return in_flight_.size(); }

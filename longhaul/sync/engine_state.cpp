@@ -14,6 +14,7 @@ namespace {
 constexpr std::uint64_t kVersion = 1;
 // Far beyond every run, and far below where sums of steps overflow.
 constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 48U;
+constexpr int kLongestPeriod = 10'000;
 
 std::string_view kind_of(Extent extent) {
   return extent == Extent::kReplica ? "checkpoint" : "snapshot";
@@ -33,7 +34,8 @@ bool is_late_or_ahead(Merge merge) { return merge == Merge::kLate || merge == Me
 // Plans that the engine of that setup could have come to.
 Status check_plan(const Plan& plan, const EngineSetup& setup) {
   if (!(plan.keep_ratio > 0 && plan.keep_ratio <= 1)) return mismatch("keep_ratio outside (0, 1]");
-  if (plan.period_steps < 1 || (plan.period_steps > 1 && !has_local_steps(plan.merge)))
+  if (plan.period_steps < 1 || plan.period_steps > kLongestPeriod ||
+      (plan.period_steps > 1 && !has_local_steps(plan.merge)))
     return mismatch("period_steps " + std::to_string(plan.period_steps));
   const Merge own = setup.recipe.plan.merge;
   const bool can_change = is_late_or_ahead(plan.merge) && is_late_or_ahead(own);
@@ -109,6 +111,18 @@ Result<std::deque<RoundId>> read_in_flight(const State& state, std::size_t fragm
   return rounds;
 }
 
+// Once the first half of a step is done its rounds are in flight, or merged after all that are
+// older.
+bool has_rounds_of_step(const Position& position) {
+  const std::deque<RoundId>& in_flight = position.in_flight;
+  for (std::uint32_t part = 0; part < position.next_rounds.size(); ++part) {
+    const RoundId round{.step = position.step, .part = part};
+    if (position.next_rounds[part] != position.step || in_flight.empty()) continue;
+    if (in_flight.front() <= round && !std::ranges::binary_search(in_flight, round)) return false;
+  }
+  return true;
+}
+
 Result<Position> read_position(const State& state, std::size_t fragments) {
   const auto step = state.value<std::uint64_t>("step");
   const Result<std::deque<RoundId>> in_flight = read_in_flight(state, fragments);
@@ -123,14 +137,18 @@ Result<Position> read_position(const State& state, std::size_t fragments) {
   const std::uint64_t open = *step + *halves_done;  // what was born is born before it
   if (next_rounds->size() != fragments) return mismatch("next_rounds: not one for each fragment");
   for (const std::uint64_t next : *next_rounds) {
-    if (next < *step || next > kMostSteps) return mismatch("next_rounds: not after the step");
+    if (next < *step || next >= *step + kLongestPeriod)
+      return mismatch("next_rounds: not in the period of the step");
   }
   if (!in_flight->empty() && in_flight->back().step >= open)
     return mismatch("in_flight: not up to the step");
-  return Position{.step = *step,
-                  .next_rounds = *next_rounds,
-                  .is_half_done = *halves_done == 1,
-                  .in_flight = *in_flight};
+  Position position{.step = *step,
+                    .next_rounds = *next_rounds,
+                    .is_half_done = *halves_done == 1,
+                    .in_flight = *in_flight};
+  if (position.is_half_done && !has_rounds_of_step(position))
+    return mismatch("in_flight: without the round of the step");
+  return position;
 }
 
 }  // namespace

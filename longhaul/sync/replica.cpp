@@ -13,6 +13,11 @@
 namespace longhaul {
 namespace {
 
+Status check_rounds(const Engine& engine) {
+  if (engine.has_round_in_every_step()) return Done{};
+  return Error{ErrorCode::kMismatch, "a state of a run without a round in every step"};
+}
+
 // Names in a checkpoint, beside those of the engine and the learner.
 constexpr const char* kFirstStep = "first_step";
 constexpr const char* kLoss = "loss";
@@ -50,6 +55,7 @@ Status Replica::resume(const State& checkpoint) {
   if (!first_step.ok()) return first_step.error();
   engine_ = make_engine(setup_.engine.recipe.plan);
   Status loaded = engine_->load(checkpoint);
+  if (loaded.ok()) loaded = check_rounds(*engine_);
   if (!loaded.ok()) return loaded;
   first_step_ = *first_step;
   const auto loss = checkpoint.value<double>(kLoss);
@@ -104,6 +110,7 @@ Status Replica::replace_state() {
   const State state = client_.take_snapshot();
   engine_ = make_engine(setup_.engine.recipe.plan);
   Status loaded = engine_->load_shared(state);
+  if (loaded.ok()) loaded = check_rounds(*engine_);
   if (!loaded.ok()) return loaded;
   ++restarts_;
   first_step_ = engine_->steps_done();

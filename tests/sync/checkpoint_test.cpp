@@ -285,13 +285,16 @@ TEST_F(CheckpointRefusal, OfValuesThatDoNotFit) {
   EXPECT_THAT(refusal_of("step", -1), HasSubstr("\"step\""));
   EXPECT_THAT(refusal_of("step", std::uint64_t{1} << 60U), HasSubstr("step: absurd"));
   EXPECT_THAT(refusal_of("step", 5), HasSubstr("in_flight: not up to the step"));
-  EXPECT_THAT(refusal_of("step", 7), HasSubstr("next_rounds: not after the step"));
-  EXPECT_THAT(refusal_of("next_rounds", {5}), HasSubstr("next_rounds: not after the step"));
+  EXPECT_THAT(refusal_of("step", 7), HasSubstr("next_rounds: not in the period"));
+  EXPECT_THAT(refusal_of("next_rounds", {5}), HasSubstr("next_rounds: not in the period"));
   EXPECT_THAT(refusal_of("next_rounds", {std::uint64_t{1} << 60U}), HasSubstr("next_rounds: not"));
+  EXPECT_THAT(refusal_of("next_rounds", {10'006}), HasSubstr("next_rounds: not in the period"));
+  EXPECT_EQ(refusal_of("next_rounds", {10'005}), "accepted");
   EXPECT_THAT(refusal_of("next_rounds", {6, 6}), HasSubstr("next_rounds: not one for each"));
   EXPECT_THAT(refusal_of("in_flight_parts", {0, 1, 0}), HasSubstr("in_flight_parts: of another"));
   EXPECT_THAT(refusal_of("in_flight_parts", {0}), HasSubstr("in_flight_parts: not one for each"));
   EXPECT_THAT(refusal_of("halves_done", 2), HasSubstr("halves_done: more than one"));
+  EXPECT_THAT(refusal_of("halves_done", 1), HasSubstr("in_flight: without the round of the step"));
   EXPECT_THAT(refusal_of("in_flight", {3, 5, 4}), HasSubstr("in_flight: not in order"));
   EXPECT_THAT(refusal_of("in_flight", {4, 5}),
               HasSubstr("in_flight_parts: not one for each round"));
@@ -305,11 +308,28 @@ TEST_F(CheckpointRefusal, OfPlansThatTheEngineCannotFollow) {
   EXPECT_THAT(refusal_of("plan.delay_steps", -1), HasSubstr("\"plan.delay_steps\""));
   EXPECT_EQ(refusal_of("plan.period_steps", 2), "accepted");
   EXPECT_THAT(refusal_of("plan.period_steps", 0), HasSubstr("plan: period_steps 0"));
+  EXPECT_THAT(refusal_of("plan.period_steps", 10'001), HasSubstr("plan: period_steps 10001"));
   EXPECT_THAT(refusal_of("plan.merge", "own-step"),
               HasSubstr("merge rule own-step, expected late"));
   EXPECT_THAT(refusal_of("plan.merge", "none"), HasSubstr("no merge rule none"));
   EXPECT_EQ(refusal_of("plan.merge", "ahead"), "accepted");
   EXPECT_THAT(refusal_of("next_plan.merge", "late"), HasSubstr("\"next_plan.keep_ratio\""));
+}
+
+TEST_F(CheckpointRefusal, ARoundInEveryStepIsWhatAHubAsksFor) {
+  EXPECT_TRUE(engine().has_round_in_every_step());
+  EXPECT_EQ(refusal_of("plan.period_steps", 2), "accepted");
+  EXPECT_FALSE(engine().has_round_in_every_step());
+  EXPECT_EQ(refusal(), "accepted");
+  EXPECT_TRUE(engine().has_round_in_every_step());
+  EXPECT_EQ(refusal_of("next_rounds", {7}), "accepted");
+  EXPECT_FALSE(engine().has_round_in_every_step());
+  state_.blobs["message.1.0"] = state_.blobs["message.3.0"];
+  state_.blobs["message.2.0"] = state_.blobs["message.4.0"];
+  EXPECT_EQ(refusal_of("in_flight", {2, 4, 5}), "accepted");
+  EXPECT_FALSE(engine().has_round_in_every_step()) << "a step is left out";
+  EXPECT_EQ(refusal_of("in_flight", {1, 2, 3}), "accepted");
+  EXPECT_FALSE(engine().has_round_in_every_step()) << "ends before the step";
 }
 
 TEST_F(CheckpointRefusal, OfLookAheadWithAdamW) {
