@@ -11,7 +11,6 @@
 namespace longhaul {
 namespace {
 
-constexpr std::uint64_t kVersion = 1;
 // Far beyond every run, and far below where sums of steps overflow.
 constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 48U;
 constexpr int kLongestPeriod = 10'000;
@@ -70,14 +69,10 @@ Result<Plan> read_plan(const std::string& name, const State& state, const Engine
 }
 
 Status check_kind(Extent extent, const State& state) {
-  const auto version = state.value<std::uint64_t>("version");
+  const Status version = check_saved_version(state);
   const auto kind = state.value<std::string>("kind");
   if (!version.ok()) return version.error();
   if (!kind.ok()) return kind.error();
-  if (*version != kVersion) {
-    return mismatch("expected version " + std::to_string(kVersion) + ", got " +
-                    std::to_string(*version));
-  }
   if (*kind != kind_of(extent)) return mismatch("this is a " + *kind);
   return Done{};
 }
@@ -158,7 +153,7 @@ State Engine::save_shared() const { return save(Extent::kShared); }
 
 State Engine::save(Extent extent) const {
   State state;
-  state.values = {{"version", kVersion},
+  state.values = {{"version", kSavedVersion},
                   {"kind", kind_of(extent)},
                   {"step", step_},
                   {"halves_done", is_half_done_ ? 1U : 0U}};

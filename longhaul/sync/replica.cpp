@@ -79,6 +79,8 @@ State Replica::save() const {
 }
 
 Status stand_at(const State& checkpoint, ClientSetup& client) {
+  Status version = check_saved_version(checkpoint);
+  if (!version.ok()) return std::move(version).error().within("checkpoint");
   const auto in_flight = checkpoint.value<std::vector<std::uint64_t>>("in_flight");
   const auto next_rounds = checkpoint.value<std::vector<std::uint64_t>>("next_rounds");
   const auto first_step = checkpoint.value<std::uint64_t>(kFirstStep);

@@ -1,12 +1,23 @@
 #include "longhaul/sync/saved.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "longhaul/base/state.h"
 #include "longhaul/codec/codec.h"
 
 namespace longhaul {
+
+Status check_saved_version(const State& state) {
+  const auto version = state.value<std::uint64_t>("version");
+  if (!version.ok()) return version.error();
+  if (*version == kSavedVersion) return Done{};
+  std::string message =
+      "expected version " + std::to_string(kSavedVersion) + ", got " + std::to_string(*version);
+  if (*version < kSavedVersion) message += ": of an older release, whose runs begin anew";
+  return Error{ErrorCode::kMismatch, std::move(message)};
+}
 
 std::string name_in_round(std::string_view what, RoundId round) {
   std::string name(what);

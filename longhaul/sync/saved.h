@@ -19,6 +19,10 @@ enum class Extent : std::uint8_t {
   kShared,   // what is equal on all replicas: a snapshot
 };
 
+// Of what an engine saves. 1 was before local steps, and is not read any more.
+inline constexpr std::uint64_t kSavedVersion = 2;
+Status check_saved_version(const State& state);
+
 // "message.12.0": what is saved once for each round.
 std::string name_in_round(std::string_view what, RoundId round);
 

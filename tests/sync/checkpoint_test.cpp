@@ -280,7 +280,9 @@ TEST_F(CheckpointRefusal, OfMessagesThatDoNotFit) {
 }
 
 TEST_F(CheckpointRefusal, OfValuesThatDoNotFit) {
-  EXPECT_THAT(refusal_of("version", 2), HasSubstr("expected version 1, got 2"));
+  EXPECT_EQ(refusal_of("version", 1),
+            "checkpoint: expected version 2, got 1: of an older release, whose runs begin anew");
+  EXPECT_EQ(refusal_of("version", 3), "checkpoint: expected version 2, got 3");
   EXPECT_THAT(refusal_of("kind", "snapshot"), HasSubstr("this is a snapshot"));
   EXPECT_THAT(refusal_of("step", -1), HasSubstr("\"step\""));
   EXPECT_THAT(refusal_of("step", std::uint64_t{1} << 60U), HasSubstr("step: absurd"));
