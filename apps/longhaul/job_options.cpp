@@ -51,11 +51,8 @@ Result<lab::Job> job_of(const v1::Task& task) {
   if (!choice.ok()) return choice.error();
   Result<lab::ChosenRecipe> chosen = lab::chosen_recipe(*scenario, *choice);
   if (!chosen.ok()) return chosen.error();
-  if (chosen->recipe.plan.period_steps > 1 || chosen->recipe.is_two_way) {
-    return Error{
-        ErrorCode::kInvalidArgument,
-        "recipe " + task.recipe() + ": local steps and two-way means run in the lab only so far"};
-  }
+  const Status runs = runs_over_a_hub(chosen->recipe);
+  if (!runs.ok()) return runs.error();
   scenario->train.seed = task.seed();
   return lab::Job{.scenario = std::move(scenario).value(),
                   .recipe = std::move(chosen).value(),

@@ -53,10 +53,16 @@ Result<Plan> plan_from(const v1::Plan& message) {
   if (!(ratio > 0 && ratio <= 1) || message.delay_steps() > kMostSteps ||
       message.period_steps() < 1 || message.period_steps() > kMostSteps)
     return Error{ErrorCode::kMismatch, "a plan out of range"};
-  return Plan{.keep_ratio = ratio,
-              .delay_steps = static_cast<int>(message.delay_steps()),
-              .period_steps = static_cast<int>(message.period_steps()),
-              .merge = *merge};
+  const Plan plan{.keep_ratio = ratio,
+                  .delay_steps = static_cast<int>(message.delay_steps()),
+                  .period_steps = static_cast<int>(message.period_steps()),
+                  .merge = *merge};
+  if (!fits_a_hub(plan)) {
+    return Error{ErrorCode::kMismatch,
+                 "a plan with a period of " + std::to_string(plan.period_steps) + " and merge = " +
+                     std::string(name_of(plan.merge)) + ", which no hub runs so far"};
+  }
+  return plan;
 }
 
 }  // namespace longhaul

@@ -25,7 +25,7 @@ constexpr std::uint64_t kMostProbeBytes = std::uint64_t{256} << 20U;
 v1::Frame probe_chunk(std::uint64_t total, std::uint64_t offset);
 
 v1::Plan to_message(const Plan& plan);
-// Refuses a plan that no planner makes.
+// Refuses a plan that no planner makes, and one that does not fit a hub.
 Result<Plan> plan_from(const v1::Plan& message);
 
 }  // namespace longhaul

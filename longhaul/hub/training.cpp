@@ -54,6 +54,8 @@ Training::Training(const TrainingSetup& setup, std::vector<float> initial, const
 Result<std::unique_ptr<Training>> Training::start(const TrainingSetup& setup,
                                                   std::vector<float> initial,
                                                   const Conditions& conditions, Workers& workers) {
+  const Status runs = runs_over_a_hub(setup.engine.recipe);
+  if (!runs.ok()) return runs.error();
   std::unique_ptr<Planner> planner = planner_of(setup, initial.size());
   const Decision first =
       planner ? planner->first(conditions)
@@ -114,6 +116,8 @@ Result<std::unique_ptr<Follower>> last_model(const TrainingSetup& setup) {
 }
 
 Result<std::unique_ptr<Training>> Training::resume(const TrainingSetup& setup, Workers& workers) {
+  const Status runs = runs_over_a_hub(setup.engine.recipe);
+  if (!runs.ok()) return runs.error();
   Result<Reopened> all = reopened(setup);
   if (!all.ok()) return all.error();
   if (!all->model) return std::unique_ptr<Training>();
