@@ -67,17 +67,22 @@ Status check_planned(const std::string& text, PlannerKind planner, const RecipeS
   return Done{};
 }
 
-Status check_together(const std::string& text, const Recipe& recipe, const std::string& optimizer) {
+Status check_together(const std::string& text, const Recipe& recipe, const TrainSettings& train) {
   const Plan& plan = recipe.plan;
   const LocalSteps& local = recipe.local;
   const auto refuse = [&](const std::string& why) {
     return Error{ErrorCode::kInvalidArgument, "recipe " + text + ": " + why};
   };
-  if (plan.merge == Merge::kAhead && optimizer == "adamw")
+  if (plan.merge == Merge::kAhead && train.optimizer == "adamw")
     return refuse("merge = ahead foresees steps of sgd, momentum or nesterov, not of adamw");
   if (plan.period_steps > 1 && !has_local_steps(plan.merge)) {
     return refuse("period_steps above 1 needs local steps, which merge = " +
                   std::string(name_of(plan.merge)) + " has not");
+  }
+  if (plan.period_steps > 1 && static_cast<std::size_t>(plan.period_steps) > train.steps) {
+    return refuse("period_steps " + std::to_string(plan.period_steps) +
+                  " is longer than the run, train.steps = " + std::to_string(train.steps) +
+                  ": no round would close");
   }
   if (recipe.is_two_way && (local.fragments > 1 || recipe.planner != PlannerKind::kNone))
     return refuse("a compressed mean is of the whole model, and its plan fixed");
@@ -104,7 +109,7 @@ Result<ChosenRecipe> chosen_recipe(const Scenario& scenario, const RecipeChoice&
     if (!fits.ok()) return fits.error();
     put_over(settings, chosen);
   }
-  Status together = check_together(choice.text, chosen.recipe, scenario.train.optimizer);
+  Status together = check_together(choice.text, chosen.recipe, scenario.train);
   if (!together.ok()) return together.error();
   return chosen;
 }

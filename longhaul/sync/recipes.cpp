@@ -70,7 +70,7 @@ constexpr std::array kRecipes{
            .plan = {.keep_ratio = 0.05, .delay_steps = 8, .period_steps = 4, .merge = Merge::kLate},
            .local = {.delay_periods = 2}},
     Recipe{.name = "olco3-vq",
-           .summary = "OLCO3 with low rank: thin factors of each matrix, both ways",
+           .summary = "OLCO3 with low rank, both ways: each replica has a basis of its own, so far",
            .codec = {.kind = CodecKind::kLowRank},
            .is_two_way = true,
            .plan = {.delay_steps = 8, .period_steps = 4, .merge = Merge::kLate},

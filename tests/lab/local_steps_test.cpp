@@ -89,6 +89,28 @@ TEST(LocalStepsInTheLab, ADelayInPeriodsFollowsThePeriodUnlessItIsSet) {
             find_recipe("static")->plan.delay_steps);
 }
 
+TEST(LocalStepsInTheLab, ArePeriodsThatEndWithinTheRun) {
+  Scenario scenario = period_scenario(1, 1);
+  scenario.train.steps = 30;
+  EXPECT_TRUE(chosen_recipe(scenario, parse_recipe_choice("diloco").value()).ok());
+  scenario.train.steps = 29;
+  EXPECT_THAT(
+      chosen_recipe(scenario, parse_recipe_choice("diloco").value()).error().message,
+      HasSubstr("period_steps 30 is longer than the run, train.steps = 29: no round would close"));
+}
+
+// As docs/lab.md says: what is left of a period at the end of a run is in nobody's model.
+TEST(LocalStepsInTheLab, OfAPeriodThatDoesNotEndAreNotInTheResult) {
+  Scenario scenario = period_scenario(1, 1);
+  scenario.train.steps = 12;
+  const RunResult whole = run_of_periods(scenario, "local-sgd:period_steps=6");
+  scenario.train.steps = 17;
+  const RunResult longer = run_of_periods(scenario, "local-sgd:period_steps=6");
+  EXPECT_EQ(whole.final_loss, longer.final_loss);
+  scenario.train.steps = 18;
+  EXPECT_LT(run_of_periods(scenario, "local-sgd:period_steps=6").final_loss, whole.final_loss);
+}
+
 TEST(LocalStepsInTheLab, AreRefusedWhereTheyDoNotFit) {
   EXPECT_THAT(choose("d-sgd:period_steps=2").error().message,
               HasSubstr("needs local steps, which merge = optimizer has not"));
