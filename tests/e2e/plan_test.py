@@ -77,6 +77,8 @@ class PlanCommand(CommandTest):
                 (GPT2_OVER_A_WAN + ("--replicas", "0"), "--replicas"),
                 (GPT2_OVER_A_WAN + ("--recipe", "fast"), "--recipe", "auto"),
                 (GPT2_OVER_A_WAN + ("--recipe", "ideal"), "--recipe", "link"),
+                (GPT2_OVER_A_WAN + ("--recipe", "diloco"), "--recipe", "a round in every step", "diloco"),
+                (GPT2_OVER_A_WAN + ("--recipe", "olco3-tc"), "--recipe", "a round in every step"),
                 (GPT2_OVER_A_WAN + ("--out", "map.svg"), "--out", "--map"),
                 (GPT2_OVER_A_WAN[:-2], "--latency"),
         ):
