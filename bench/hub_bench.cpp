@@ -132,7 +132,6 @@ class BenchReplica {
     return {.name = "replica-" + std::to_string(slot),
             .slot = static_cast<std::uint32_t>(slot),
             .elements = learner_.parameters().size(),
-            .layers_digest = 1,
             .initial = std::make_shared<const ByteBuffer>(bytes.begin(), bytes.end()),
             .lanes = std::max<std::size_t>(arguments.lanes, 1),
             .most_lanes = arguments.lanes == 0 ? kMostAutomaticLanes : arguments.lanes,

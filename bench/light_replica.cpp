@@ -126,7 +126,6 @@ class LightReplica {
             .token = access_.token,
             .slot = asked_,
             .elements = task_.elements,
-            .layers_digest = task_.elements,
             .initial = std::make_shared<const ByteBuffer>(bytes.begin(), bytes.end()),
             .lanes = task_.lanes,
             .compute = step_time(asked_.value_or(0)),

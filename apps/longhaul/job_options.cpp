@@ -51,8 +51,6 @@ Result<lab::Job> job_of(const v1::Task& task) {
   if (!choice.ok()) return choice.error();
   Result<lab::ChosenRecipe> chosen = lab::chosen_recipe(*scenario, *choice);
   if (!chosen.ok()) return chosen.error();
-  const Status runs = runs_over_a_hub(chosen->recipe);
-  if (!runs.ok()) return runs.error();
   scenario->train.seed = task.seed();
   return lab::Job{.scenario = std::move(scenario).value(),
                   .recipe = std::move(chosen).value(),

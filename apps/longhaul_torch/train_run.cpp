@@ -139,7 +139,7 @@ class Trainer {
                       .token = access_.token,
                       .slot = arguments_.slot,
                       .elements = initial.size(),
-                      .layers_digest = digest_of_layers(workload_->layers()),
+                      .layers = workload_->layers(),
                       .initial = std::make_shared<const ByteBuffer>(bytes_of(initial)),
                       .rate = arguments_.rate,
                       .compute = job_.scenario.train.step_time};

@@ -13,6 +13,8 @@ struct Layer {
   std::size_t offset = 0;           // in elements, from the start of the update
   std::size_t count = 0;            // elements
   std::vector<std::int64_t> shape;  // empty: a plain vector
+
+  bool operator==(const Layer&) const = default;
 };
 
 // Layers in backward order: the order in which gradients become ready.

@@ -60,7 +60,7 @@ void ClientCore::connect(TimePoint now) {
   join.set_name(setup_.name);
   join.set_token(setup_.token);
   join.set_elements(setup_.elements);
-  join.set_model(setup_.layers_digest);
+  *join.mutable_layers() = to_message(setup_.layers);
   join.set_lanes(static_cast<std::uint32_t>(setup_.lanes));
   connection_->joined_lanes = setup_.lanes;
   if (setup_.slot) join.set_slot(*setup_.slot);
@@ -202,6 +202,8 @@ void ClientCore::on_control(Frame frame, TimePoint now) {
     add_lanes({.bytes_per_second = frame.pong().up_bytes_per_s()});
   } else if (frame.has_closed()) {
     const std::uint64_t step = frame.closed().step();
+    if (step < c.announced_until) return lose(broken("rounds that do not close in order"), now);
+    c.announced_until = step + 1;
     c.closed[step] = std::move(*frame.mutable_closed());
     assemble(step, now);
   } else if (frame.has_send_state() && setup_.initial) {
@@ -270,6 +272,7 @@ void ClientCore::on_restart(v1::Restart restart, TimePoint now) {
   c.restart = std::move(restart);
   ++c.restarts;
   c.closed.clear();
+  c.announced_until = 0;
   c.arrived.clear();
   for (Arrival& arrival : std::exchange(c.early, {})) {
     if (connection_) on_cargo(std::move(arrival), now);
@@ -395,7 +398,7 @@ void ClientCore::assemble(std::uint64_t step, TimePoint now) {
   if (!has_mean(step)) {
     Result<std::vector<float>> values = values_of(closed->second, bytes->second);
     if (!values.ok()) return lose(values.error(), now);
-    Mean mean{.round = {.step = step},
+    Mean mean{.round = {.step = step, .part = closed->second.part()},
               .values = std::make_shared<const std::vector<float>>(std::move(values).value())};
     if (closed->second.has_next_plan()) {
       const Result<Plan> plan = plan_from(closed->second.next_plan());
@@ -404,19 +407,21 @@ void ClientCore::assemble(std::uint64_t step, TimePoint now) {
     }
     kept_.erase(step);
     means_beyond_.insert(step);
-    while (means_beyond_.erase(next_mean_) > 0) ++next_mean_;
     news_.on_mean(std::move(mean),
                   closed->second.has_own() ? std::optional(closed->second.own()) : std::nullopt);
   }
   c.closed.erase(step);
   c.arrived.erase(step);
+  next_mean_ = std::max(next_mean_, c.closed.empty() ? c.announced_until : c.closed.begin()->first);
+  means_beyond_.erase(means_beyond_.begin(), means_beyond_.lower_bound(next_mean_));
 }
 
 Result<std::vector<float>> ClientCore::values_of(const v1::Closed& closed,
                                                  const ByteBuffer& bytes) {
-  std::vector<float> values(setup_.elements);
+  if (closed.elements() > setup_.elements) return broken("a mean of more than the model");
+  std::vector<float> values(closed.elements() == 0 ? setup_.elements : closed.elements());
   if (closed.way() != v1::WAY_FORWARDED) {
-    const Result<PayloadView> view = PayloadView::parse(bytes, setup_.elements);
+    const Result<PayloadView> view = PayloadView::parse(bytes, values.size());
     if (!view.ok()) return view.error();
     const Contribution whole{.payload = &*view, .weight = 1.0F};
     sum_payloads(std::span(&whole, 1), values, workers_);
@@ -437,7 +442,7 @@ Result<std::vector<float>> ClientCore::values_of(const v1::Closed& closed,
       if (in.remaining() < one.bytes()) return broken("forwarded payloads end too soon");
       payload = in.bytes(one.bytes());
     }
-    Result<PayloadView> view = PayloadView::parse(payload, setup_.elements);
+    Result<PayloadView> view = PayloadView::parse(payload, values.size());
     if (!view.ok()) return view.error();
     views.push_back(std::move(view).value());
     parts.push_back({.payload = &views.back(), .weight = one.weight()});

@@ -14,6 +14,7 @@
 
 #include "longhaul/base/state.h"
 #include "longhaul/base/workers.h"
+#include "longhaul/codec/layer_table.h"
 #include "longhaul/exchange/exchange.h"
 #include "longhaul/link/rate_estimator.h"
 #include "longhaul/transport/lane_count.h"
@@ -27,7 +28,7 @@ struct ClientSetup {
   std::string token;
   std::optional<std::uint32_t> slot;  // which replica of the scenario to be; none: any
   std::size_t elements = 0;
-  std::uint64_t layers_digest = 0;
+  LayerTable layers;
   SharedBytes initial;    // the model before the first step, as float32
   std::size_t lanes = 1;  // to begin with; more are opened where the path needs them
   std::size_t most_lanes = kMostAutomaticLanes;
@@ -107,7 +108,9 @@ class ClientCore {
     std::map<StreamId, StreamPtr> opening;  // lanes that have not said what they are yet
     std::size_t joined_lanes = 1;           // that the hub was told of; others may fail
     Lanes lanes;
+    // Announced in order, which tells what there is no round of.
     std::map<std::uint64_t, v1::Closed> closed;   // whose mean has not come yet
+    std::uint64_t announced_until = 0;            // the step after that of the last one
     std::map<std::uint64_t, ByteBuffer> arrived;  // means that nobody has announced yet
     std::optional<v1::Restart> restart;           // its snapshot is on its way, means wait for it
     std::uint32_t restarts = 0;                   // heard of
@@ -153,7 +156,7 @@ class ClientCore {
   std::size_t slot_ = 0;
   std::map<std::uint64_t, SharedBytes> kept_;
   std::uint64_t first_step_ = 0;          // the state was given before it
-  std::uint64_t next_mean_ = 0;           // every mean before it has come
+  std::uint64_t next_mean_ = 0;           // every mean before this step has come
   std::set<std::uint64_t> means_beyond_;  // that have come as well
   std::uint64_t next_ping_id_ = 1;
   std::optional<Seconds> round_trip_;  // least of all

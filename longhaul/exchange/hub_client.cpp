@@ -100,19 +100,19 @@ Result<Place> HubClient::place(Deadline deadline) {
   return *place_;
 }
 
-Result<Plan> HubClient::first_plan(Deadline deadline) {
+Result<std::optional<Plan>> HubClient::first_plan(Deadline deadline) {
   const MutexLock lock(mutex_);
   if (!wait_for(deadline,
                 [this]() REQUIRES(mutex_) { return first_plan_ || snapshot_ || failure_; }))
     return too_late("the hub did not start");
   if (failure_) return *failure_;
-  return first_plan_.value_or(Plan{});
+  return first_plan_;
 }
 
-Result<Stance> HubClient::stance(std::uint64_t step, Deadline deadline) {
+Result<Stance> HubClient::stance(std::uint64_t step, std::uint64_t round, Deadline deadline) {
   const MutexLock lock(mutex_);
   const auto is_known = [&]() REQUIRES(mutex_) {
-    return failure_ || snapshot_ || contributed_.contains(step) || means_.contains(step) ||
+    return failure_ || snapshot_ || contributed_.contains(round) || means_.contains(round) ||
            enrolled_from_ || (last_step_ && step > *last_step_);
   };
   if (!wait_for(deadline, is_known))
@@ -120,11 +120,11 @@ Result<Stance> HubClient::stance(std::uint64_t step, Deadline deadline) {
   if (failure_) return *failure_;
   if (snapshot_) return Stance::kRestart;
   if (last_step_ && step > *last_step_) return Stance::kFinish;
-  if (contributed_.contains(step)) return Stance::kTakePart;
+  if (contributed_.contains(round)) return Stance::kTakePart;
   // A round may close with what this replica sent before it resumed.
-  if (const auto came = means_.find(step); came != means_.end())
+  if (const auto came = means_.find(round); came != means_.end())
     return came->second.own ? Stance::kTakePart : Stance::kSitOut;
-  return step >= *enrolled_from_ ? Stance::kTakePart : Stance::kSitOut;
+  return round >= *enrolled_from_ ? Stance::kTakePart : Stance::kSitOut;
 }
 
 State HubClient::take_snapshot() {

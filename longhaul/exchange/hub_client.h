@@ -39,11 +39,12 @@ class HubClient final : public Exchange, private ClientNews {
 
   // Waits until the hub has let the replica in.
   Result<Place> place(Deadline deadline);
-  // Waits until it is a member, or its state is to be replaced: the plan to begin with.
-  Result<Plan> first_plan(Deadline deadline);
+  // Waits until it is a member, or its state is to be replaced: the plan to begin with, or nothing.
+  Result<std::optional<Plan>> first_plan(Deadline deadline);
 
-  // Waits until it is known. An error is final.
-  Result<Stance> stance(std::uint64_t step, Deadline deadline);
+  // What to do in a step whose work goes into the round of the step `round`, that one or a later
+  // one. Waits until it is known. An error is final.
+  Result<Stance> stance(std::uint64_t step, std::uint64_t round, Deadline deadline);
   // After kRestart.
   State take_snapshot();
 

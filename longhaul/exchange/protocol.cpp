@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 #include <string>
+#include <utility>
 
 namespace longhaul {
 namespace {
@@ -23,6 +24,16 @@ const std::string& noise() {
   return kNoise;
 }
 
+bool is_shape_of(const Layer& layer) {
+  if (layer.shape.empty()) return true;
+  std::size_t count = 1;
+  for (const std::int64_t side : layer.shape) {
+    if (side < 1 || static_cast<std::size_t>(side) > layer.count / count) return false;
+    count *= static_cast<std::size_t>(side);
+  }
+  return count == layer.count;
+}
+
 }  // namespace
 
 v1::Frame probe_chunk(std::uint64_t total, std::uint64_t offset) {
@@ -35,6 +46,34 @@ v1::Frame probe_chunk(std::uint64_t total, std::uint64_t offset) {
   chunk.set_offset(offset);
   chunk.set_data(noise().data(), size);
   return frame;
+}
+
+v1::LayerTable to_message(const LayerTable& layers) {
+  v1::LayerTable message;
+  for (const Layer& layer : layers) {
+    v1::Layer& one = *message.add_layers();
+    one.set_name(layer.name);
+    one.set_offset(layer.offset);
+    one.set_count(layer.count);
+    for (const std::int64_t side : layer.shape) one.add_shape(side);
+  }
+  return message;
+}
+
+Result<LayerTable> layers_from(const v1::LayerTable& message, std::size_t elements) {
+  LayerTable layers;
+  for (const v1::Layer& one : message.layers()) {
+    Layer layer{.name = one.name(),
+                .offset = one.offset(),
+                .count = one.count(),
+                .shape = {one.shape().begin(), one.shape().end()}};
+    const bool is_inside =
+        layer.offset <= elements && layer.count <= elements - layer.offset && layer.count > 0;
+    if (!is_inside || !is_shape_of(layer))
+      return Error{ErrorCode::kMismatch, "a layer that does not fit its model"};
+    layers.push_back(std::move(layer));
+  }
+  return layers;
 }
 
 v1::Plan to_message(const Plan& plan) {
@@ -53,16 +92,10 @@ Result<Plan> plan_from(const v1::Plan& message) {
   if (!(ratio > 0 && ratio <= 1) || message.delay_steps() > kMostSteps ||
       message.period_steps() < 1 || message.period_steps() > kMostSteps)
     return Error{ErrorCode::kMismatch, "a plan out of range"};
-  const Plan plan{.keep_ratio = ratio,
-                  .delay_steps = static_cast<int>(message.delay_steps()),
-                  .period_steps = static_cast<int>(message.period_steps()),
-                  .merge = *merge};
-  if (!fits_a_hub(plan)) {
-    return Error{ErrorCode::kMismatch,
-                 "a plan with a period of " + std::to_string(plan.period_steps) + " and merge = " +
-                     std::string(name_of(plan.merge)) + ", which no hub runs so far"};
-  }
-  return plan;
+  return Plan{.keep_ratio = ratio,
+              .delay_steps = static_cast<int>(message.delay_steps()),
+              .period_steps = static_cast<int>(message.period_steps()),
+              .merge = *merge};
 }
 
 }  // namespace longhaul

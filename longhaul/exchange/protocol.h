@@ -4,12 +4,13 @@
 #include <cstdint>
 
 #include "longhaul/base/result.h"
+#include "longhaul/codec/layer_table.h"
 #include "longhaul/round/plan.h"
 #include "proto/longhaul.pb.h"
 
 namespace longhaul {
 
-constexpr std::uint32_t kProtocolVersion = 1;
+constexpr std::uint32_t kProtocolVersion = 2;
 
 // Digests of the shared model are compared before each step that is a multiple of this.
 constexpr std::uint64_t kDigestEvery = 16;
@@ -25,7 +26,11 @@ constexpr std::uint64_t kMostProbeBytes = std::uint64_t{256} << 20U;
 v1::Frame probe_chunk(std::uint64_t total, std::uint64_t offset);
 
 v1::Plan to_message(const Plan& plan);
-// Refuses a plan that no planner makes, and one that does not fit a hub.
+// Refuses a plan that no planner makes; whether it fits a recipe is for check_plan() to say.
 Result<Plan> plan_from(const v1::Plan& message);
+
+v1::LayerTable to_message(const LayerTable& layers);
+// Refuses layers that do not fit a model of so many elements.
+Result<LayerTable> layers_from(const v1::LayerTable& message, std::size_t elements);
 
 }  // namespace longhaul

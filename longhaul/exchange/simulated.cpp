@@ -11,8 +11,6 @@ namespace longhaul {
 namespace {
 
 // Names in a state.
-constexpr const char* kResidual = "network.residual";
-constexpr const char* kCodec = "network.codec";
 
 std::string mean_name(const RoundId& round) {
   return "mean." + std::to_string(round.step) + '.' + std::to_string(round.part);
@@ -188,12 +186,7 @@ void SimulatedNetwork::save(State& state) const {
     state.values[name_of_replica("network.times", i)] = times;
   }
   state.values["network.clocks"] = clocks;
-  if (compressor_) {
-    const std::span residual = compressor_->residual();
-    const std::span codec = compressor_->codec_state();
-    state.tensors[kResidual].assign(residual.begin(), residual.end());
-    state.tensors[kCodec].assign(codec.begin(), codec.end());
-  }
+  if (compressor_) compressor_->save(state);
   state.values["network.bytes"] = std::vector<std::uint64_t>{bytes_up_, bytes_down_};
 }
 
@@ -231,12 +224,8 @@ Status SimulatedNetwork::load(const State& state) {
     }
   }
   if (compressor_) {
-    const auto residual = state.tensor(kResidual, compressor_->residual().size());
-    const auto codec = state.tensor(kCodec, compressor_->codec_state().size());
-    if (!residual.ok()) return residual.error();
-    if (!codec.ok()) return codec.error();
-    std::ranges::copy(*residual, compressor_->residual().begin());
-    std::ranges::copy(*codec, compressor_->codec_state().begin());
+    Status loaded = compressor_->load(state);
+    if (!loaded.ok()) return loaded;
   }
   bytes_up_ = bytes->front();
   bytes_down_ = bytes->back();

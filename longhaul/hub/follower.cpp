@@ -1,5 +1,6 @@
 #include "longhaul/hub/follower.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -34,8 +35,6 @@ Follower::Follower(const EngineSetup& setup, std::vector<float> initial)
 Status Follower::load(const State& state) {
   Status loaded = engine_.load_shared(state);
   if (!loaded.ok()) return loaded;
-  if (!engine_.has_round_in_every_step())
-    return Error{ErrorCode::kMismatch, "snapshot: of a run without a round in every step"};
   plan_ = engine_.plan();
   note_digest();
   go_on();
@@ -48,14 +47,40 @@ void Follower::closed(Mean mean) {
   go_on();
 }
 
+std::uint64_t Follower::next_round() const {
+  return engine_.in_flight().empty() ? engine_.next_round() : engine_.in_flight().front().step;
+}
+
+std::uint64_t Follower::next_to_close() const {
+  for (const RoundId& round : engine_.in_flight()) {
+    if (!shelf_.means.contains(round)) return round.step;
+  }
+  return engine_.next_round();
+}
+
+std::optional<Follower::OpenRound> Follower::open_round(std::uint64_t step) const {
+  const auto in = [&](const auto& rounds) -> std::optional<OpenRound> {
+    const auto found = std::ranges::find(rounds, step, &RoundId::step);
+    if (found == rounds.end()) return std::nullopt;
+    return OpenRound{.part = found->part, .elements = engine_.part(found->part).count};
+  };
+  const std::optional<OpenRound> in_flight = in(engine_.in_flight());
+  return in_flight ? in_flight : in(engine_.rounds_of_step());
+}
+
+bool Follower::is_waiting() const {
+  const auto delay = static_cast<std::uint64_t>(engine_.plan().delay_steps);
+  const auto is_missing = [&](const RoundId& round) {
+    return round.step + delay <= step() && !shelf_.means.contains(round);
+  };
+  return std::ranges::any_of(engine_.in_flight(), is_missing) ||
+         std::ranges::any_of(engine_.rounds_of_step(), is_missing);
+}
+
 // A step is done when all that is due in it has come, and not begun before: so its state is always
 // that of a replica between two steps.
 void Follower::go_on() {
-  for (;;) {
-    const auto delay = static_cast<std::uint64_t>(engine_.plan().delay_steps);
-    for (std::uint64_t due = next_round(); due + delay <= step(); ++due) {
-      if (!shelf_.means.contains({.step = due})) return;
-    }
+  while (!is_waiting()) {
     engine_.sit_out();
     LONGHAUL_CHECK(engine_.merge_due().ok());
     note_digest();

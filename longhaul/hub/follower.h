@@ -21,9 +21,18 @@ class Follower {
   // a replica cannot have finished.
   void closed(Mean mean);
 
-  // What a replica would do next: rounds from next_round() on are not merged.
+  // What a replica would do next: rounds from next_round() on are not merged, and from
+  // next_to_close() on they have not closed. The two differ where a step waits for several of them.
   [[nodiscard]] std::uint64_t step() const { return engine_.steps_done(); }
-  [[nodiscard]] std::uint64_t next_round() const { return step() - engine_.rounds_in_flight(); }
+  [[nodiscard]] std::uint64_t next_round() const;
+  [[nodiscard]] std::uint64_t next_to_close() const;
+  // The part of the model that the round of this step is about, if it is one that a replica can
+  // have begun and that has not closed.
+  struct OpenRound {
+    std::uint32_t part = 0;
+    std::size_t elements = 0;
+  };
+  [[nodiscard]] std::optional<OpenRound> open_round(std::uint64_t step) const;
   // In force, or announced.
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] std::span<const float> shared() const { return engine_.shared(); }
@@ -42,6 +51,8 @@ class Follower {
     Result<Mean> collect(RoundId round, Deadline deadline) override;
     std::map<RoundId, Mean> means;
   };
+  // Has a mean that is due in this step not come yet?
+  [[nodiscard]] bool is_waiting() const;
   void go_on();
   void note_digest();
 

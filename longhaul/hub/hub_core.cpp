@@ -69,6 +69,7 @@ Status HubCore::resume() {
   training_ = std::move(training).value();
   if (!training_) return Done{};
   elements_ = training_->model().shared().size();
+  layers_ = training_->layers();
   if (setup_.steps > 0) last_step_ = setup_.steps - 1;
   log_.info("goes on at round " + std::to_string(training_->book().next_step()));
   return Done{};
@@ -239,7 +240,8 @@ void HubCore::forget_who_never_started() {
   if (std::erase_if(replicas_, is_away) == 0) return;
   std::erase_if(run_.slots, [&](const auto& slot) { return !replicas_.contains(slot.first); });
   if (replicas_.empty()) {
-    elements_ = layers_digest_ = initial_digest_ = 0;
+    elements_ = initial_digest_ = 0;
+    layers_.reset();
     initial_.clear();
   }
   keep_run();
@@ -329,8 +331,11 @@ void HubCore::on_update(Session& session, Arrival arrival, TimePoint now) {
     return;
   }
   const std::uint64_t step = arrival.id.step;
-  if (!arrival.bytes.empty()) {
-    const Result<PayloadView> view = PayloadView::parse(arrival.bytes, elements_);
+  const bool is_late = step < training_->book().next_step();
+  const std::optional<Follower::OpenRound> open = training_->model().open_round(step);
+  if (!open && !is_late) return reject(session, "an update of a step without a round");
+  if (!arrival.bytes.empty() && open) {
+    const Result<PayloadView> view = PayloadView::parse(arrival.bytes, open->elements);
     if (!view.ok()) {
       // Nothing of it is merged, and nobody waits for it: it is as if it had sent nothing.
       warn("replica " + session.identity().name + ": rejected: " + view.error().message);
@@ -374,16 +379,19 @@ void HubCore::fail(const Error& why) {
 
 void HubCore::send_means(Session& session) {
   if (!training_ || !session.progress.is_served) return;
+  const Journal& journal = training_->journal();
+  std::uint64_t& next = session.progress.next_mean;
+  // It was slower than the journal forgets.
+  if (!journal.reaches_back_to(next)) {
+    if (session.lanes.waiting() == 0) bring_in(session);
+    return;
+  }
   while (session.lanes.waiting() < kMostMeansOnTheWay) {
-    const JournalRound* round = training_->journal().find(session.progress.next_mean);
+    const JournalRound* round = journal.first_from(next);
     if (round == nullptr) break;
     send_mean(session, *round);
-    ++session.progress.next_mean;
+    next = round->step + 1;
   }
-  // It was slower than the journal forgets.
-  const bool is_left_behind = session.progress.next_mean < training_->book().next_step() &&
-                              training_->journal().find(session.progress.next_mean) == nullptr;
-  if (is_left_behind && session.lanes.waiting() == 0) return bring_in(session);
   enroll_if_caught_up(session);
 }
 
@@ -393,6 +401,8 @@ void HubCore::send_mean(Session& session, const JournalRound& round) {
   Frame frame;
   v1::Closed& closed = *frame.mutable_closed();
   closed.set_step(round.step);
+  closed.set_part(round.part);
+  closed.set_elements(round.elements);
   const std::optional<std::uint64_t> own = round.digest_of_slot(slot);
   if (own) closed.set_own(*own);
   const auto at_hand = session.progress.own.find(round.step);

@@ -191,7 +191,7 @@ class HubCore {
   std::map<StreamId, ProbeGuest> guests_;
   std::vector<std::unique_ptr<Session>> dropped_;  // until the event is over
   std::uint64_t elements_ = 0;                     // of the model; 0: nobody has told yet
-  std::uint64_t layers_digest_ = 0;
+  std::optional<LayerTable> layers_;
   std::uint64_t initial_digest_ = 0;
   std::vector<float> initial_;              // the model before the first step, once it has come
   std::unique_ptr<Training> training_;      // from the start on

@@ -86,9 +86,10 @@ Status HubCore::check_model(const v1::Join& join) const {
                    " parameters; this hub takes at most " + std::to_string(setup_.most_elements));
   if (!join.is_fresh() && join.run() != run_.id)
     return refused("it has the state of another run than this hub's, which may have begun anew");
+  const Result<LayerTable> layers = layers_from(join.layers(), join.elements());
+  if (!layers.ok()) return layers.error();
   if (elements_ == 0) return Done{};
-  const bool is_other =
-      join.elements() != elements_ || (layers_digest_ != 0 && join.model() != layers_digest_);
+  const bool is_other = join.elements() != elements_ || (layers_ && *layers != *layers_);
   if (is_other) return refused("it has another model than the replicas that are here");
   if (join.is_fresh() && initial_digest_ != 0 && join.initial() != initial_digest_)
     return refused("it starts from other parameters than the replicas that are here (seed?)");
@@ -130,7 +131,7 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
     drop(*earlier, "it connected anew");
   }
   elements_ = join.elements();
-  layers_digest_ = join.model();
+  layers_ = layers_from(join.layers(), elements_).value();
   if (join.is_fresh() && initial_digest_ == 0) initial_digest_ = join.initial();
   auto session = std::make_unique<Session>(Session::Identity{.name = name,
                                                              .slot = *slot,
@@ -167,11 +168,11 @@ v1::Welcome HubCore::welcome_for(const Session& session, const v1::Join& join) c
                     !measured.is_complete());
   if (!training_ || join.is_fresh()) return welcome;
   const Journal& journal = training_->journal();
-  for (std::uint64_t step = join.next_round(); const JournalRound* round = journal.find(step);
-       ++step) {
+  for (const JournalRound* round = journal.first_from(join.next_round()); round != nullptr;
+       round = journal.first_from(round->step + 1)) {
     if (std::ranges::find(round->contributors, session.identity().slot) !=
         round->contributors.end())
-      welcome.add_contributed(step);
+      welcome.add_contributed(round->step);
   }
   return welcome;
 }
@@ -225,11 +226,11 @@ void HubCore::ask_for_state() {
 // It goes on from where it stands if the journal reaches back so far.
 void HubCore::take_in(Session& session) {
   Session::Progress& progress = session.progress;
-  const std::uint64_t next = training_->book().next_step();
-  const bool can_go_on =
-      progress.is_fresh
-          ? next == 0
-          : progress.next_mean == next || training_->journal().find(progress.next_mean) != nullptr;
+  const Journal& journal = training_->journal();
+  const bool can_go_on = progress.is_fresh
+                             ? journal.end() == 0  // nothing has closed
+                             : journal.reaches_back_to(progress.next_mean) &&
+                                   progress.next_mean <= training_->book().next_step();
   if (!can_go_on) return bring_in(session);
   progress.is_served = true;
   progress.is_loaded = true;
@@ -262,8 +263,10 @@ void HubCore::start_if_ready(TimePoint now) {
     links.push_back(is_planned ? measured.conditions() : ReplicaConditions{});
   }
   if (links.size() < setup_.start_with) return;
+  TrainingSetup setup = setup_.training;
+  setup.engine.layers = *layers_;
   Result<std::unique_ptr<Training>> training =
-      Training::start(setup_.training, std::exchange(initial_, {}), links, workers_);
+      Training::start(setup, std::exchange(initial_, {}), links, workers_);
   if (!training.ok()) return fail(training.error());
   training_ = std::move(training).value();
   if (setup_.steps > 0) last_step_ = setup_.steps - 1;
@@ -298,7 +301,8 @@ void HubCore::bring_in(Session& session) {
 void HubCore::enroll_if_caught_up(Session& session) {
   RoundBook& book = training_->book();
   Session::Progress& progress = session.progress;
-  if (progress.is_enrolled || !progress.is_loaded || progress.next_mean != book.next_step()) return;
+  if (progress.is_enrolled || !progress.is_loaded) return;
+  if (training_->journal().first_from(progress.next_mean) != nullptr) return;
   const std::uint64_t from = std::max(book.next_step(), progress.first_step);
   progress.is_enrolled = true;
   Replica& replica = replica_of(session);

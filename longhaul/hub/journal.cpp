@@ -66,11 +66,15 @@ std::vector<std::uint64_t> logs_in(const std::filesystem::path& directory) {
 std::string record_of(const JournalRound& round) {
   v1::JournalRound message;
   message.set_step(round.step);
+  message.set_from(round.from);
+  message.set_part(round.part);
+  message.set_elements(round.elements);
   for (const std::size_t slot : round.contributors)
     message.add_contributors(static_cast<std::uint32_t>(slot));
   for (const std::uint64_t digest : round.digests) message.add_digests(digest);
   if (round.next_plan) *message.mutable_next_plan() = to_message(*round.next_plan);
   message.set_mean(round.mean->data(), round.mean->size());
+  if (round.whole) message.set_whole(round.whole->data(), round.whole->size());
   const std::string body = message.SerializeAsString();
   ByteWriter header;
   header.u32(kRecordMagic);
@@ -80,6 +84,11 @@ std::string record_of(const JournalRound& round) {
   std::string record(bytes.size(), '\0');
   std::ranges::copy(bytes, std::as_writable_bytes(std::span(record)).begin());
   return record + body;
+}
+
+SharedBytes shared_bytes(const std::string& text) {
+  const ByteView bytes = std::as_bytes(std::span(text));
+  return std::make_shared<const ByteBuffer>(bytes.begin(), bytes.end());
 }
 
 // The next record, if a whole and undamaged one is there.
@@ -95,6 +104,9 @@ std::optional<JournalRound> next_record(ByteReader& in) {
     return std::nullopt;
   if (message.digests_size() != message.contributors_size()) return std::nullopt;
   JournalRound round{.step = message.step(),
+                     .from = message.from(),
+                     .part = message.part(),
+                     .elements = message.elements(),
                      .contributors = {message.contributors().begin(), message.contributors().end()},
                      .digests = {message.digests().begin(), message.digests().end()}};
   if (message.has_next_plan()) {
@@ -102,8 +114,8 @@ std::optional<JournalRound> next_record(ByteReader& in) {
     if (!plan.ok()) return std::nullopt;
     round.next_plan = *plan;
   }
-  const ByteView mean = std::as_bytes(std::span(message.mean()));
-  round.mean = std::make_shared<const ByteBuffer>(mean.begin(), mean.end());
+  round.mean = shared_bytes(message.mean());
+  if (!message.whole().empty()) round.whole = shared_bytes(message.whole());
   return round;
 }
 
@@ -151,7 +163,7 @@ Result<std::optional<Journal::Left>> Journal::read(const std::filesystem::path& 
       // A log begins with what the one before it ends with: rounds that had closed and were not
       // due.
       if (!left.rounds.empty() && round->step <= left.rounds.back().step) continue;
-      if (!left.rounds.empty() && round->step > left.rounds.back().step + 1) left.rounds.clear();
+      if (!left.rounds.empty() && round->from > left.rounds.back().step + 1) left.rounds.clear();
       left.rounds.push_back(std::move(*round));
     }
   }
@@ -244,7 +256,8 @@ Status Journal::log(const JournalRound& round) {
 }
 
 void Journal::add(JournalRound round, std::uint64_t needed) {
-  LONGHAUL_CHECK(recent_.empty() || recent_.back().step + 1 == round.step);
+  LONGHAUL_CHECK_GE(round.step, end());
+  LONGHAUL_CHECK_LE(round.from, end());
   recent_bytes_ += round.mean->size();
   recent_.push_back(std::move(round));
   trim(needed);
@@ -256,6 +269,7 @@ void Journal::trim(std::uint64_t needed) {
   };
   while (is_full() && recent_.front().step < needed) {
     recent_bytes_ -= recent_.front().mean->size();
+    complete_from_ = recent_.front().step + 1;
     recent_.pop_front();
   }
 }
@@ -265,9 +279,9 @@ bool Journal::wants_snapshot() const {
   return !directory_.empty() && (log_rounds_ >= limits_.log_rounds || log_bytes_ >= most_bytes);
 }
 
-const JournalRound* Journal::find(std::uint64_t step) const {
-  if (recent_.empty() || step < recent_.front().step || step > recent_.back().step) return nullptr;
-  return &recent_[step - recent_.front().step];
+const JournalRound* Journal::first_from(std::uint64_t step) const {
+  const auto found = std::ranges::lower_bound(recent_, step, {}, &JournalRound::step);
+  return found == recent_.end() ? nullptr : &*found;
 }
 
 }  // namespace longhaul

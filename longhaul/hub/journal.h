@@ -25,10 +25,14 @@ namespace longhaul {
 
 struct JournalRound {
   std::uint64_t step = 0;
+  std::uint64_t from = 0;                 // no other round closed from this step on, up to its own
+  std::uint32_t part = 0;                 // of the model
+  std::size_t elements = 0;               // of that part
   std::vector<std::size_t> contributors;  // slots whose update is in the mean
   std::vector<std::uint64_t> digests;     // of their payloads
   std::optional<Plan> next_plan;
-  SharedBytes mean;  // as one payload
+  SharedBytes mean;   // as one payload
+  SharedBytes whole;  // before it was compressed, if it was; not at hand, only on disk
 
   // Of the payload of this slot that is in the mean, if one is.
   [[nodiscard]] std::optional<std::uint64_t> digest_of_slot(std::size_t slot) const;
@@ -56,8 +60,10 @@ JournalLimits limits_for_model(JournalLimits limits, std::size_t elements);
 
 class Journal {
  public:
-  // In memory only.
-  explicit Journal(const JournalLimits& limits = {}) : limits_(limits) {}
+  // In memory only. Holds every round that closed from `complete_from` on.
+  Journal() = default;
+  explicit Journal(const JournalLimits& limits, std::uint64_t complete_from = 0)
+      : limits_(limits), complete_from_(complete_from) {}
 
   // What an earlier hub left in a directory: the state, and the rounds that closed after it.
   struct Left {
@@ -86,10 +92,13 @@ class Journal {
   // Is it time for a new snapshot? Then keep_in() begins a new log and old files go.
   [[nodiscard]] bool wants_snapshot() const;
 
-  // Rounds at hand.
-  [[nodiscard]] const JournalRound* find(std::uint64_t step) const;
-  [[nodiscard]] bool ends_before(std::uint64_t step) const {
-    return recent_.empty() || recent_.back().step + 1 == step;
+  // The first round at hand of this step or a later one; nothing, if there is none.
+  [[nodiscard]] const JournalRound* first_from(std::uint64_t step) const;
+  // Is every round that closed from this step on at hand?
+  [[nodiscard]] bool reaches_back_to(std::uint64_t step) const { return step >= complete_from_; }
+  // The step after that of the last round.
+  [[nodiscard]] std::uint64_t end() const {
+    return recent_.empty() ? complete_from_ : recent_.back().step + 1;
   }
   [[nodiscard]] std::size_t rounds() const { return recent_.size(); }
   [[nodiscard]] std::size_t bytes() const { return recent_bytes_; }
@@ -99,6 +108,7 @@ class Journal {
 
   JournalLimits limits_;
   std::deque<JournalRound> recent_;
+  std::uint64_t complete_from_ = 0;
   std::size_t recent_bytes_ = 0;
   std::filesystem::path directory_;  // empty: in memory only
   std::ofstream log_;

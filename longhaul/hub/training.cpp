@@ -6,6 +6,7 @@
 #include "longhaul/base/check.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/codec/payload.h"
+#include "longhaul/exchange/protocol.h"
 #include "longhaul/plan/measurements.h"
 
 namespace longhaul {
@@ -28,11 +29,26 @@ EngineSetup with_plan(EngineSetup setup, const Plan& plan) {
   return setup;
 }
 
-Mean mean_from(const JournalRound& round, std::size_t elements) {
-  auto values = std::make_shared<std::vector<float>>(elements);
-  add(PayloadView::parse(*round.mean, elements).value(), 1.0F, *values);
-  return {.round = {.step = round.step}, .values = std::move(values), .next_plan = round.next_plan};
+Mean mean_from(const JournalRound& round) {
+  auto values = std::make_shared<std::vector<float>>(round.elements);
+  add(PayloadView::parse(*round.mean, round.elements).value(), 1.0F, *values);
+  return {.round = {.step = round.step, .part = round.part},
+          .values = std::move(values),
+          .next_plan = round.next_plan};
 }
+
+// Of recipes that compress the mean too.
+std::unique_ptr<MeanCompressor> compressor_of(const TrainingSetup& setup, std::size_t elements,
+                                              Workers& workers) {
+  if (!setup.engine.recipe.is_two_way) return nullptr;
+  return std::make_unique<MeanCompressor>(setup.engine.recipe.codec, setup.engine.layers, elements,
+                                          workers);
+}
+
+// What a snapshot holds beside the model's state: its layers, as a message, and
+constexpr const char* kLayers = "layers";
+// the step after the last round that had closed when a snapshot was made.
+constexpr const char* kClosedUntil = "closed_until";
 
 }  // namespace
 
@@ -48,20 +64,20 @@ Training::Training(const TrainingSetup& setup, std::vector<float> initial, const
       workers_(workers),
       first_(first),
       model_(std::make_unique<Follower>(with_plan(setup.engine, first.plan), std::move(initial))),
+      compressor_(compressor_of(setup, model_->shared().size(), workers)),
       book_(setup.policy, first_round),
       journal_(limits_for_model(setup.journal, model_->shared().size())) {}
 
 Result<std::unique_ptr<Training>> Training::start(const TrainingSetup& setup,
                                                   std::vector<float> initial,
                                                   const Conditions& conditions, Workers& workers) {
-  const Status runs = runs_over_a_hub(setup.engine.recipe);
-  if (!runs.ok()) return runs.error();
   std::unique_ptr<Planner> planner = planner_of(setup, initial.size());
   const Decision first =
       planner ? planner->first(conditions)
               : Decision{.plan = setup.engine.recipe.plan, .reason = "set by the recipe"};
   std::unique_ptr<Training> training(
       new Training(setup, std::move(initial), first, 0, workers));  // NOLINT: private constructor
+  training->book_.expect(training->model_->next_to_close());
   training->planner_ = std::move(planner);
   const Status kept = training->start_journal();
   if (!kept.ok()) return kept.error();
@@ -72,60 +88,97 @@ namespace {
 
 // What a directory holds, put together: the newest snapshot and the rounds that closed since.
 struct Reopened {
+  TrainingSetup setup;
   std::unique_ptr<Follower> model;
+  std::unique_ptr<MeanCompressor> compressor;
   Journal journal;
-  std::uint64_t next_round = 0;
 };
 
+Result<LayerTable> layers_in(const State& state, std::size_t elements) {
+  const Result<ByteView> bytes = state.blob(kLayers);
+  if (!bytes.ok()) return bytes.error();
+  v1::LayerTable message;
+  if (!message.ParseFromArray(bytes->data(), static_cast<int>(bytes->size())))
+    return Error{ErrorCode::kCorruptPayload, "layers: damaged"};
+  return layers_from(message, elements);
+}
+
+bool is_undamaged(const JournalRound& round) {
+  return PayloadView::parse(*round.mean, round.elements).ok() &&
+         (!round.whole || PayloadView::parse(*round.whole, round.elements).ok());
+}
+
+// A round that the snapshot has not merged happens again.
+bool replay(const JournalRound& round, std::uint64_t closed_until, Reopened& all) {
+  const auto open = all.model->open_round(round.step);
+  if (!open || open->part != round.part || open->elements != round.elements) return false;
+  if (all.compressor && round.step >= closed_until) {
+    if (!round.whole) return false;
+    RoundMean mean{.values = std::vector<float>(round.elements)};
+    add(PayloadView::parse(*round.whole, round.elements).value(), 1.0F, mean.values);
+    all.compressor->compress(mean, all.model->plan().keep_ratio,
+                             seed_of_round(all.setup.engine.seed, round.step));
+  }
+  all.model->closed(mean_from(round));
+  return true;
+}
+
 // Without a model, if the directory holds none.
-Result<Reopened> reopened(const TrainingSetup& setup) {
+Result<Reopened> reopened(TrainingSetup setup, Workers& workers) {
   Result<std::optional<Journal::Left>> left = Journal::read(setup.directory);
   if (!left.ok()) return left.error();
-  Reopened all{.journal = Journal(setup.journal)};
-  if (!left->has_value()) return all;
-  const auto shared = (*left)->state.tensors.find("shared");
-  if (shared == (*left)->state.tensors.end())
+  if (!left->has_value()) return Reopened{};
+  const State& state = (*left)->state;
+  const auto shared = state.tensors.find("shared");
+  if (shared == state.tensors.end())
     return Error{ErrorCode::kCorruptPayload,
                  setup.directory.string() + ": a snapshot without a model"};
   const std::size_t elements = shared->second.size();
+  Result<LayerTable> layers = layers_in(state, elements);
+  if (!layers.ok()) return std::move(layers).error().within(setup.directory.string());
+  setup.engine.layers = std::move(layers).value();
+  Reopened all{.setup = setup};
   all.model = std::make_unique<Follower>(setup.engine, std::vector<float>(elements));
-  Status loaded = all.model->load((*left)->state);
+  all.compressor = compressor_of(setup, elements, workers);
+  Status loaded = all.model->load(state);
+  if (loaded.ok() && all.compressor) loaded = all.compressor->load(state);
   if (!loaded.ok()) return std::move(loaded).error().within(setup.directory.string());
-  all.next_round = all.model->next_round();
+  const auto told = state.value<std::uint64_t>(kClosedUntil);
+  const std::uint64_t unmerged = all.model->next_round();
+  const std::uint64_t closed_until = told.ok() ? *told : unmerged;
   const JournalLimits limits = limits_for_model(setup.journal, elements);
-  all.journal = Journal(limits);
-  for (JournalRound& round : (*left)->rounds) {
-    if (!PayloadView::parse(*round.mean, elements).ok()) break;
-    if (round.step == all.next_round) {
-      all.model->closed(mean_from(round, elements));
-      ++all.next_round;
-    }
+  std::vector<JournalRound>& rounds = (*left)->rounds;
+  all.journal = Journal(limits, rounds.empty() ? closed_until : rounds.front().step);
+  for (JournalRound& round : rounds) {
+    if (round.elements == 0) round.elements = elements;  // from before there were parts
+    if (!is_undamaged(round)) break;
+    if (round.step >= unmerged && !replay(round, closed_until, all)) break;
     all.journal.add(std::move(round), all.model->next_round());
   }
   // What is left of older logs does not reach the snapshot: of no use to anyone.
-  if (!all.journal.ends_before(all.next_round)) all.journal = Journal(limits);
+  if (all.journal.end() < closed_until) all.journal = Journal(limits, closed_until);
   return all;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Follower>> last_model(const TrainingSetup& setup) {
-  Result<Reopened> all = reopened(setup);
+  Workers alone(1);
+  Result<Reopened> all = reopened(setup, alone);
   if (!all.ok()) return all.error();
   return std::move(all->model);
 }
 
 Result<std::unique_ptr<Training>> Training::resume(const TrainingSetup& setup, Workers& workers) {
-  const Status runs = runs_over_a_hub(setup.engine.recipe);
-  if (!runs.ok()) return runs.error();
-  Result<Reopened> all = reopened(setup);
+  Result<Reopened> all = reopened(setup, workers);
   if (!all.ok()) return all.error();
   if (!all->model) return std::unique_ptr<Training>();
   const std::size_t elements = all->model->shared().size();
   std::unique_ptr<Training> training(new Training(  // NOLINT: private constructor
-      setup, std::vector<float>(elements), Decision{.plan = all->model->plan()}, all->next_round,
-      workers));
+      all->setup, std::vector<float>(elements), Decision{.plan = all->model->plan()},
+      all->model->next_to_close(), workers));
   training->model_ = std::move(all->model);
+  training->compressor_ = std::move(all->compressor);
   training->journal_ = std::move(all->journal);
   training->planner_ = planner_of(setup, elements);
   const Status kept = training->start_journal();
@@ -142,12 +195,18 @@ Status Training::start_journal() {
 // A snapshot holds what is merged; rounds that closed and are not due yet are logged after it.
 Status Training::keep_journal() {
   if (setup_.directory.empty()) return Done{};
-  return journal_.keep_in(setup_.directory, model_->save(), model_->next_round());
+  State state = model_->save();
+  if (compressor_) compressor_->save(state);
+  state.values[kClosedUntil] = journal_.end();
+  const std::string layers = to_message(setup_.engine.layers).SerializeAsString();
+  const ByteView bytes = std::as_bytes(std::span(layers));
+  state.blobs[kLayers].assign(bytes.begin(), bytes.end());
+  return journal_.keep_in(setup_.directory, std::move(state), model_->next_round());
 }
 
 Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
   ClosingRound closing = book_.close();
-  const std::size_t elements = model_->shared().size();
+  const Follower::OpenRound open = model_->open_round(closing.step).value();
   std::vector<Submission> submissions;
   submissions.reserve(closing.members.size());
   float weights = 0;
@@ -155,13 +214,14 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
     submissions.push_back({.weight = entry.weight, .payload = entry.payload});
     weights += entry.weight;
   }
-  RoundMean mean = mean_of_round(submissions, elements, workers_).value();
+  RoundMean mean = mean_of_round(submissions, open.elements, workers_).value();
   RoundOutcome outcome{.step = closing.step, .members = closing.members.size()};
   if (planner_ && !conditions.empty())
     outcome.decision =
         planner_->round_closed(facts_of(submissions, mean.values, conditions, model_->plan()));
   SentPayloads sent{.step = closing.step};
-  JournalRound round{.step = closing.step};
+  JournalRound round{
+      .step = closing.step, .from = journal_.end(), .part = open.part, .elements = open.elements};
   for (Entry& entry : closing.members) {
     if (entry.has_submitted) {
       round.contributors.push_back(entry.slot);
@@ -174,14 +234,21 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
   }
   outcome.contributors = round.contributors;
   outcome.digests = round.digests;
+  if (compressor_) {
+    round.whole = std::make_shared<const ByteBuffer>(std::move(mean.payload));
+    compressor_->compress(mean, model_->plan().keep_ratio,
+                          seed_of_round(setup_.engine.seed, round.step));
+  }
   round.mean = std::make_shared<const ByteBuffer>(std::move(mean.payload));
   if (outcome.decision) round.next_plan = outcome.decision->plan;
   Status logged = journal_.log(round);
   if (!logged.ok()) return logged.error();
-  model_->closed({.round = {.step = round.step},
+  round.whole.reset();
+  model_->closed({.round = {.step = round.step, .part = round.part},
                   .values = std::make_shared<const std::vector<float>>(std::move(mean.values)),
                   .next_plan = round.next_plan});
   journal_.add(std::move(round), model_->next_round());
+  book_.expect(model_->next_to_close());
   while (!sent_.empty() && sent_.front().step + kSentRounds <= outcome.step) sent_.pop_front();
   // Payloads are as much as the mean, for each replica: only where one of them is better off.
   if (std::ranges::find(mean.down, WayDown::kForwarded, &DownLoad::way) != mean.down.end())

@@ -12,6 +12,7 @@
 #include "longhaul/hub/follower.h"
 #include "longhaul/hub/journal.h"
 #include "longhaul/plan/planner.h"
+#include "longhaul/round/mean_compressor.h"
 #include "longhaul/round/round_book.h"
 #include "longhaul/round/round_mean.h"
 
@@ -65,6 +66,7 @@ class Training {
   [[nodiscard]] RoundBook& book() { return book_; }
   [[nodiscard]] const RoundBook& book() const { return book_; }
   [[nodiscard]] const Follower& model() const { return *model_; }
+  [[nodiscard]] const LayerTable& layers() const { return setup_.engine.layers; }
   [[nodiscard]] const Journal& journal() const { return journal_; }
   [[nodiscard]] const SentPayloads* sent(std::uint64_t step) const;
   // The plan to begin with, and why.
@@ -85,6 +87,7 @@ class Training {
   Workers& workers_;
   Decision first_;
   std::unique_ptr<Follower> model_;
+  std::unique_ptr<MeanCompressor> compressor_;  // of two-way recipes
   RoundBook book_;
   Journal journal_;
   std::unique_ptr<Planner> planner_;

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "longhaul/base/result.h"
+#include "longhaul/base/state.h"
 #include "longhaul/base/workers.h"
 #include "longhaul/codec/codec.h"
 #include "longhaul/round/round_mean.h"
@@ -26,9 +28,9 @@ class MeanCompressor {
   // E in OLCO3: what no replica has heard of yet.
   [[nodiscard]] std::span<const float> residual() const { return residual_; }
 
-  // What must be kept in a checkpoint, in place.
-  [[nodiscard]] std::span<float> residual() { return residual_; }
-  [[nodiscard]] std::span<float> codec_state() { return codec_->state(); }
+  void save(State& state) const;
+  // On an error nothing has changed.
+  Status load(const State& state);
 
  private:
   std::unique_ptr<Codec> codec_;

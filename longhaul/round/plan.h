@@ -43,9 +43,4 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-// Can hubs run it so far? They have a round in every step, and replicas that step with its mean.
-constexpr bool fits_a_hub(const Plan& plan) {
-  return plan.period_steps == 1 && plan.merge != Merge::kOuter && plan.merge != Merge::kAnchor;
-}
-
 }  // namespace longhaul

@@ -79,4 +79,10 @@ ClosingRound RoundBook::close() {
   return closing;
 }
 
+void RoundBook::expect(std::uint64_t step) {
+  LONGHAUL_CHECK_GE(step, next_);
+  next_ = step;
+  open_.erase(open_.begin(), open_.lower_bound(step));
+}
+
 }  // namespace longhaul

@@ -59,12 +59,14 @@ class RoundBook {
   // What it sent cannot be used: the round does not wait for it any longer, and closes without it.
   Taken reject(std::size_t slot, std::uint64_t step, TimePoint now);
 
-  // The round that closes next.
+  // The round that closes next: the step after the last one's, or the one that is expected.
   [[nodiscard]] std::uint64_t next_step() const { return next_; }
   // Since when it may close; nothing while it waits for someone.
   [[nodiscard]] std::optional<TimePoint> closes_at() const;
   // Precondition: closes_at() has come.
   ClosingRound close();
+  // There is no round before this one: steps without a round are passed over.
+  void expect(std::uint64_t step);
 
  private:
   struct Member {

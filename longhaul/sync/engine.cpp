@@ -71,13 +71,13 @@ std::size_t Engine::next_round() const {
   return std::ranges::min_element(fragments_, {}, &Fragment::next_round)->next_round;
 }
 
-bool Engine::has_round_in_every_step() const {
-  if (plan_.period_steps > 1 || (next_plan_ && next_plan_->period_steps > 1)) return false;
-  if (fragments_.size() > 1 || next_round() != step_) return false;
-  for (std::size_t i = 1; i < in_flight_.size(); ++i) {
-    if (in_flight_[i].step != in_flight_[i - 1].step + 1) return false;
+std::vector<RoundId> Engine::rounds_of_step() const {
+  std::vector<RoundId> rounds;
+  for (std::size_t i = 0; i < fragments_.size(); ++i) {
+    if (has_round(fragments_[i]))
+      rounds.push_back({.step = step_, .part = static_cast<std::uint32_t>(i)});
   }
-  return in_flight_.empty() || in_flight_.back().step + 1 >= step_;
+  return rounds;
 }
 
 ByteBuffer Engine::take(Fragment& fragment, std::span<const float> update) {
@@ -182,11 +182,22 @@ void Engine::finish_first_half() {
   is_half_done_ = true;
 }
 
+// What comes from elsewhere may be anything.
+Status Engine::check_mean(const Mean& mean, RoundId round) const {
+  const std::string name = "mean of step " + std::to_string(round.step);
+  if (mean.round != round || mean.values->size() != parts_.at(round.part).count)
+    return Error{ErrorCode::kCorruptPayload, name + ": of another part of the model"};
+  if (!mean.next_plan) return Done{};
+  Status plan = check_plan(*mean.next_plan, setup_);
+  return plan.ok() ? plan : std::move(plan).error().within(name);
+}
+
 Status Engine::merge_oldest(Deadline deadline) {
   const RoundId round = in_flight_.front();
   const Result<Mean> mean = exchange_.collect(round, deadline);
   if (!mean.ok()) return mean.error();
-  LONGHAUL_CHECK(mean->round == round);
+  Status fits = check_mean(*mean, round);
+  if (!fits.ok()) return fits;
   Status taken_back = take_back(*mean);
   if (!taken_back.ok()) return taken_back;
   in_flight_.pop_front();

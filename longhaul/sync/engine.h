@@ -35,6 +35,9 @@ struct EngineSetup {
   LayerTable layers;
 };
 
+// Could an engine of that setup come to that plan?
+Status check_plan(const Plan& plan, const EngineSetup& setup);
+
 class Engine {
  public:
   // A run is given up after this many steps in a row whose gradient is not finite.
@@ -83,12 +86,15 @@ class Engine {
   [[nodiscard]] std::size_t steps_done() const { return step_; }
   // The step that has the next round: this one, or a later one of this period.
   [[nodiscard]] std::size_t next_round() const;
-  // As a hub expects it: the rounds in flight are those of the last steps, and there is one in
-  // each.
-  [[nodiscard]] bool has_round_in_every_step() const;
+  // Those of this step; none, if it has none. Each step has one at most, unless the period of a
+  // model in fragments was changed.
+  [[nodiscard]] std::vector<RoundId> rounds_of_step() const;
   // The first half of this step is done: merge_due() comes next.
   [[nodiscard]] bool is_half_done() const { return is_half_done_; }
+  // Submitted, or sat out, and not merged; oldest first.
+  [[nodiscard]] const std::deque<RoundId>& in_flight() const { return in_flight_; }
   [[nodiscard]] std::size_t rounds_in_flight() const { return in_flight_.size(); }
+  [[nodiscard]] const Part& part(std::uint32_t number) const { return parts_.at(number); }
   [[nodiscard]] std::size_t non_finite_steps() const { return non_finite_steps_; }
   [[nodiscard]] bool has_diverged() const { return non_finite_in_a_row_ >= kNonFiniteLimit; }
 
@@ -118,6 +124,7 @@ class Engine {
   void finish_first_half();
   void submit_messages(Payloads payloads);
   RoundId open_round(std::size_t fragment, ByteView payload);
+  [[nodiscard]] Status check_mean(const Mean& mean, RoundId round) const;
   Status merge_oldest(Deadline deadline);
   Status take_back(const Mean& mean);
   void change_plan(const Plan& plan);
@@ -138,7 +145,7 @@ class Engine {
   double leaked_ = 0;
   Plan plan_;
   std::optional<Plan> next_plan_;  // announced, from the next step on
-  std::deque<RoundId> in_flight_;  // submitted, not merged; oldest first
+  std::deque<RoundId> in_flight_;
   std::size_t step_ = 0;
   bool is_half_done_ = false;
   std::size_t non_finite_steps_ = 0;

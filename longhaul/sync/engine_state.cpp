@@ -30,23 +30,6 @@ void save_plan(const std::string& name, const Plan& plan, State& state) {
 
 bool is_late_or_ahead(Merge merge) { return merge == Merge::kLate || merge == Merge::kAhead; }
 
-// Plans that the engine of that setup could have come to.
-Status check_plan(const Plan& plan, const EngineSetup& setup) {
-  if (!(plan.keep_ratio > 0 && plan.keep_ratio <= 1)) return mismatch("keep_ratio outside (0, 1]");
-  if (plan.period_steps < 1 || plan.period_steps > kLongestPeriod ||
-      (plan.period_steps > 1 && !has_local_steps(plan.merge)))
-    return mismatch("period_steps " + std::to_string(plan.period_steps));
-  const Merge own = setup.recipe.plan.merge;
-  const bool can_change = is_late_or_ahead(plan.merge) && is_late_or_ahead(own);
-  if (plan.merge != own && !can_change) {
-    return mismatch("merge rule " + std::string(name_of(plan.merge)) + ", expected " +
-                    std::string(name_of(own)));
-  }
-  if (plan.merge == Merge::kAhead && setup.optimizer.kind == OptimizerKind::kAdamW)
-    return mismatch("look-ahead with AdamW");
-  return Done{};
-}
-
 Result<Plan> read_plan(const std::string& name, const State& state, const EngineSetup& setup) {
   const auto keep_ratio = state.value<double>(name + ".keep_ratio");
   const auto delay = state.value<std::uint64_t>(name + ".delay_steps");
@@ -147,6 +130,24 @@ Result<Position> read_position(const State& state, std::size_t fragments) {
 }
 
 }  // namespace
+
+Status check_plan(const Plan& plan, const EngineSetup& setup) {
+  if (!(plan.keep_ratio > 0 && plan.keep_ratio <= 1)) return mismatch("keep_ratio outside (0, 1]");
+  if (plan.period_steps < 1 || plan.period_steps > kLongestPeriod ||
+      (plan.period_steps > 1 && !has_local_steps(plan.merge)))
+    return mismatch("period_steps " + std::to_string(plan.period_steps));
+  if (setup.recipe.local.fragments > 1 && plan.period_steps != setup.recipe.plan.period_steps)
+    return mismatch("period_steps of fragments: they do not change");
+  const Merge own = setup.recipe.plan.merge;
+  const bool can_change = is_late_or_ahead(plan.merge) && is_late_or_ahead(own);
+  if (plan.merge != own && !can_change) {
+    return mismatch("merge rule " + std::string(name_of(plan.merge)) + ", expected " +
+                    std::string(name_of(own)));
+  }
+  if (plan.merge == Merge::kAhead && setup.optimizer.kind == OptimizerKind::kAdamW)
+    return mismatch("look-ahead with AdamW");
+  return Done{};
+}
 
 State Engine::save() const { return save(Extent::kReplica); }
 State Engine::save_shared() const { return save(Extent::kShared); }

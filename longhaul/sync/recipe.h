@@ -34,7 +34,4 @@ std::span<const Recipe> all_recipes();
 // The row of that name; the error lists them all.
 Result<Recipe> find_recipe(std::string_view name);
 
-// The lab runs every recipe; hubs have no local steps, fragments or compressed means so far.
-Status runs_over_a_hub(const Recipe& recipe);
-
 }  // namespace longhaul

@@ -154,12 +154,4 @@ Result<Recipe> find_recipe(std::string_view name) {
                "recipe: expected one of " + names + ", got \"" + std::string(name) + '"'};
 }
 
-Status runs_over_a_hub(const Recipe& recipe) {
-  if (fits_a_hub(recipe.plan) && recipe.local.fragments == 1 && !recipe.is_two_way) return Done{};
-  return Error{
-      ErrorCode::kInvalidArgument,
-      "recipe " + std::string(recipe.name) +
-          ": local steps, outer steps, anchors and two-way means run in the lab only so far"};
-}
-
 }  // namespace longhaul

@@ -13,11 +13,6 @@
 namespace longhaul {
 namespace {
 
-Status check_rounds(const Engine& engine) {
-  if (engine.has_round_in_every_step()) return Done{};
-  return Error{ErrorCode::kMismatch, "a state of a run without a round in every step"};
-}
-
 // Names in a checkpoint, beside those of the engine and the learner.
 constexpr const char* kFirstStep = "first_step";
 constexpr const char* kLoss = "loss";
@@ -44,9 +39,12 @@ std::unique_ptr<Engine> Replica::make_engine(const Plan& plan) {
 }
 
 Status Replica::start(Deadline deadline) {
-  const Result<Plan> plan = client_.first_plan(deadline);
-  if (!plan.ok()) return plan.error();
-  engine_ = make_engine(*plan);
+  const Result<std::optional<Plan>> told = client_.first_plan(deadline);
+  if (!told.ok()) return told.error();
+  const Plan plan = told->value_or(setup_.engine.recipe.plan);  // which the hub's state replaces
+  Status fits = check_plan(plan, setup_.engine);
+  if (!fits.ok()) return std::move(fits).error().within("plan of the hub");
+  engine_ = make_engine(plan);
   return Done{};
 }
 
@@ -55,7 +53,6 @@ Status Replica::resume(const State& checkpoint) {
   if (!first_step.ok()) return first_step.error();
   engine_ = make_engine(setup_.engine.recipe.plan);
   Status loaded = engine_->load(checkpoint);
-  if (loaded.ok()) loaded = check_rounds(*engine_);
   if (!loaded.ok()) return loaded;
   first_step_ = *first_step;
   const auto loss = checkpoint.value<double>(kLoss);
@@ -112,7 +109,6 @@ Status Replica::replace_state() {
   const State state = client_.take_snapshot();
   engine_ = make_engine(setup_.engine.recipe.plan);
   Status loaded = engine_->load_shared(state);
-  if (loaded.ok()) loaded = check_rounds(*engine_);
   if (!loaded.ok()) return loaded;
   ++restarts_;
   first_step_ = engine_->steps_done();
@@ -138,7 +134,8 @@ void Replica::compute(StepFacts& facts) {
 Result<StepFacts> Replica::step(Deadline deadline) {
   LONGHAUL_CHECK(engine_ != nullptr);
   if (!engine_->is_half_done()) {
-    const Result<Stance> stance = client_.stance(engine_->steps_done(), deadline);
+    const Result<Stance> stance =
+        client_.stance(engine_->steps_done(), engine_->next_round(), deadline);
     if (!stance.ok()) return stance.error();
     if (*stance == Stance::kRestart) {
       const Status replaced = replace_state();

@@ -139,8 +139,6 @@ class HubRefusals(HubCommand):
                 (("hub", "smoke", "--listen", "0.0.0.0:7070"), "--keys", "--insecure"),
                 (("hub", "smoke", "--listen", "nonsense"), "--listen", "HOST:PORT"),
                 (("hub", "smoke", "--recipe", "d-gsd"), "d-gsd", "d-sgd"),
-                (("hub", "smoke", "--recipe", "olco3-oc"), "olco3-oc", "in the lab only"),
-                (("rehearse", "smoke", "--recipe", "diloco:period_steps=1"), "diloco", "in the lab only"),
                 (("hub", "smoke", "--patience", "long"), "--patience", "long"),
                 (("train",), "--invite", "--hub"),
                 (("train", "--hub", "127.0.0.1:7"), "--name"),

@@ -77,13 +77,19 @@ class HubClientTest : public ::testing::Test {
     *frame.mutable_enrolled()->mutable_plan() = to_message(Plan{});
     control_->on_frame(frame);
   }
-  void close(std::uint64_t step, std::optional<std::uint64_t> own, std::uint32_t restarts = 0) {
+  void announce(std::uint64_t step, std::optional<std::uint64_t> own) {
     Frame frame;
     frame.mutable_closed()->set_step(step);
     frame.mutable_closed()->set_way(v1::WAY_UNION);
     if (own) frame.mutable_closed()->set_own(*own);
     control_->on_frame(frame);
+  }
+  void send_mean(std::uint64_t step, std::uint32_t restarts = 0) {
     cargo({.cargo = Cargo::kMean, .step = step, .restarts = restarts}, payload_of(5));
+  }
+  void close(std::uint64_t step, std::optional<std::uint64_t> own, std::uint32_t restarts = 0) {
+    announce(step, own);
+    send_mean(step, restarts);
   }
   void cargo(TransferId id, ByteBuffer bytes) {
     OutgoingCargo out;
@@ -156,10 +162,11 @@ TEST_F(HubClientTest, MeansThatNobodyCollectsHoldTheHubBack) {
 }
 
 TEST_F(HubClientTest, WhoWaitsForAMeanGetsItHoweverManyThereAre) {
+  announce(0, {});
   for (std::uint64_t step = 1; step < 9; ++step) close(step, {});
   const std::jthread waiting([&] { EXPECT_TRUE(client_.collect({.step = 0}, limit()).ok()); });
   EXPECT_TRUE(is_asked(1, 6)) << "for the one that is waited for";
-  close(0, {});
+  send_mean(0);
 }
 
 TEST_F(HubClientTest, ReturnsAnUpdateIfThatOfAnEarlierLifeIsIn) {
@@ -173,10 +180,10 @@ TEST_F(HubClientTest, WhatBelongsToTheEarlierStateEndsWithIt) {
   close(0, {});
   restart(3, 4);
   EXPECT_EQ(client_.collect({.step = 1}, limit()).error().code, ErrorCode::kMismatch);
-  EXPECT_EQ(client_.stance(1, limit()).value(), Stance::kRestart);
+  EXPECT_EQ(client_.stance(1, 1, limit()).value(), Stance::kRestart);
   submit(4, 1);  // by a training thread that has not looked yet
   (void)client_.take_snapshot();
-  EXPECT_EQ(client_.stance(4, deadline_after(Seconds(0))).error().code, ErrorCode::kDeadline);
+  EXPECT_EQ(client_.stance(4, 4, deadline_after(Seconds(0))).error().code, ErrorCode::kDeadline);
   close(3, digest_of(payload_of(1)), 1);
   settle(4, 1);
   EXPECT_TRUE(client_.collect({.step = 3}, limit())->returned.empty());
@@ -226,8 +233,8 @@ TEST_F(HubClientTest, DoesAStepAgainThatItsEarlierUpdateIsIn) {
   close(0, digest_of(payload_of(1)));
   close(1, {});
   settle(2);
-  EXPECT_EQ(client_.stance(0, limit()).value(), Stance::kTakePart);
-  EXPECT_EQ(client_.stance(1, limit()).value(), Stance::kSitOut);
+  EXPECT_EQ(client_.stance(0, 0, limit()).value(), Stance::kTakePart);
+  EXPECT_EQ(client_.stance(1, 1, limit()).value(), Stance::kSitOut);
 }
 
 }  // namespace

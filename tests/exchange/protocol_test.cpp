@@ -15,18 +15,27 @@ TEST(PlanFrom, ReadsWhatWasWritten) {
 }
 
 TEST(PlanFrom, RefusesWhatIsOutOfRange) {
-  EXPECT_THAT(plan_from(to_message({.keep_ratio = 0})).error().message, HasSubstr("out of range"));
-  EXPECT_THAT(plan_from(to_message({.period_steps = 0})).error().message,
+  EXPECT_THAT(plan_from(to_message(Plan{.keep_ratio = 0})).error().message,
+              HasSubstr("out of range"));
+  EXPECT_THAT(plan_from(to_message(Plan{.period_steps = 0})).error().message,
               HasSubstr("out of range"));
 }
 
-TEST(PlanFrom, RefusesLocalSteps) {
-  for (const Merge merge : {Merge::kOptimizer, Merge::kLate, Merge::kOuter, Merge::kAnchor}) {
-    EXPECT_THAT(plan_from(to_message({.period_steps = 2, .merge = merge})).error().message,
-                HasSubstr("a plan with a period of 2"));
+TEST(LayersFrom, ReadsWhatWasWritten) {
+  const LayerTable layers{{.name = "a", .count = 6, .shape = {2, 3}},
+                          {.name = "b", .offset = 6, .count = 4}};
+  EXPECT_EQ(layers_from(to_message(layers), 10).value(), layers);
+}
+
+TEST(LayersFrom, RefusesWhatDoesNotFitTheModel) {
+  constexpr std::size_t kHuge = ~std::size_t{0};
+  for (const Layer& wrong :
+       {Layer{.count = 11}, Layer{.offset = 10, .count = 1}, Layer{.offset = kHuge, .count = 2},
+        Layer{.offset = 2, .count = kHuge}, Layer{.count = 0}, Layer{.count = 6, .shape = {2, 4}},
+        Layer{.count = 6, .shape = {-2, -3}}, Layer{.count = 6, .shape = {0}},
+        Layer{.count = 4, .shape = {1L << 62, 1L << 62, 4}}}) {
+    EXPECT_FALSE(layers_from(to_message(LayerTable{wrong}), 10).ok()) << wrong.count;
   }
-  for (const Merge merge : {Merge::kOuter, Merge::kAnchor})
-    EXPECT_FALSE(plan_from(to_message({.merge = merge})).ok());
 }
 
 }  // namespace

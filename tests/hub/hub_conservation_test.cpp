@@ -53,7 +53,8 @@ TEST_P(HubConservation, HoldsThroughBrokenLinksAndHubsThatAreKilled) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Hub, HubConservation,
-                         ::testing::Values("static", "dd-ef-sgd", "dga", "deco", "deco-late"),
+                         ::testing::Values("static", "dd-ef-sgd", "dga", "deco", "deco-late",
+                                           "olco3-oc"),
                          test_name);
 
 // What a killed replica had not sent is its own loss; what the hub took is in one mean.

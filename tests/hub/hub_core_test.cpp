@@ -32,7 +32,7 @@ TEST(HubCore, RefusesAnotherModelAndOtherFirstParameters) {
   Frame larger = join_frame("b");
   larger.mutable_join()->set_elements(5);
   Frame other = join_frame("b");
-  other.mutable_join()->set_model(8);
+  *other.mutable_join()->mutable_layers() = to_message(LayerTable{{.name = "all", .count = 4}});
   Frame elsewhere = join_frame("b");
   elsewhere.mutable_join()->set_initial(1);
   for (const Frame& frame : {larger, other, elsewhere}) {
@@ -103,7 +103,7 @@ TEST(HubCore, WeightsAreTheScenariosBySlot) {
   desk.update(all[0], 0, dense_payload(1));
   desk.update(all[1], 0, dense_payload(5));
   ASSERT_EQ(desk.rounds.size(), 2U);
-  const JournalRound* round = desk.core.training()->journal().find(0);
+  const JournalRound* round = desk.core.training()->journal().first_from(0);
   ASSERT_NE(round, nullptr);
   std::vector<float> mean(testing::kDeskElements);
   add(PayloadView::parse(*round->mean, mean.size()).value(), 1.0F, mean);
@@ -255,7 +255,7 @@ TEST(HubCore, WhoGoesBeforeTheStartLeavesNothingBehind) {
   desk.breaks(mistaken.control);
   desk.advance(Seconds(0.1));
   Frame other = join_frame("replica-0");
-  other.mutable_join()->set_model(8);
+  *other.mutable_join()->mutable_layers() = to_message(LayerTable{{.name = "all", .count = 4}});
   EXPECT_EQ(desk.join(other).welcome.slot(), 0U);
 }
 

@@ -38,7 +38,6 @@ inline Frame join_frame(const std::string& name) {
   join.set_wire(kWireVersion);
   join.set_name(name);
   join.set_elements(kDeskElements);
-  join.set_model(7);
   join.set_lanes(1);
   join.set_is_fresh(true);
   join.set_initial(digest_of(desk_model()));

@@ -110,7 +110,7 @@ TEST_F(HubLinks, AreProbedOnceWhileNoProbeHasCome) {
 TEST_F(HubLinks, ShortTransfersTellNothing) {
   for (int i = 0; i < 11; ++i) {
     OutgoingCargo cargo;
-    cargo.add({.cargo = Cargo::kUpdate, .step = 900},
+    cargo.add({.cargo = Cargo::kUpdate, .restarts = 9},  // of a state that is gone
               std::make_shared<const ByteBuffer>(1074, std::byte{}));
     desk_.hear(joined_.lane, cargo.next_chunk());
     desk_.advance(Seconds(0.005));

@@ -30,7 +30,9 @@ TEST_P(HubRandomFaults, TheRunGoesOnAndEndsWithOneModel) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Hub, HubRandomFaults,
-                         ::testing::Values("static", "dd-ef-sgd", "dga", "auto", "deco-ahead"),
+                         ::testing::Values("static", "dd-ef-sgd", "dga", "auto", "deco-ahead",
+                                           "olco3-oc", "olco3-tc", "streaming-diloco",
+                                           "sparseloco"),
                          [](const auto& recipe) {
                            std::string name = recipe.param;
                            std::ranges::replace(name, '-', '_');

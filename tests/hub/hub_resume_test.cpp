@@ -145,7 +145,9 @@ TEST_P(HubResume, TheHubMayBeKilledToo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, HubResume,
-                         ::testing::Values("d-sgd", "static", "dd-ef-sgd", "dga", "cocktail"),
+                         ::testing::Values("d-sgd", "static", "dd-ef-sgd", "dga", "cocktail",
+                                           "olco3-oc", "olco3-tc", "olco3-vq", "overlap-local-sgd",
+                                           "streaming-diloco", "sparseloco"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::ranges::replace(name, '-', '_');

@@ -183,7 +183,7 @@ class TestReplica {
     ClientSetup client{.name = name_,
                        .slot = static_cast<std::uint32_t>(slot_),
                        .elements = setup_.elements,
-                       .layers_digest = 7,
+                       .layers = engine_setup_of(setup_).layers,
                        .initial = std::make_shared<const ByteBuffer>(bytes.begin(), bytes.end()),
                        .lanes = 2,
                        .compute = Seconds(0.01),

@@ -18,6 +18,8 @@ using testing::HubDesk;
 
 JournalRound round_at(std::uint64_t step) {
   return {.step = step,
+          .from = step,
+          .elements = testing::kDeskElements,
           .contributors = {0, 2},
           .digests = {step, step + 1},
           .mean = std::make_shared<const ByteBuffer>(dense_payload(static_cast<float>(step)))};
@@ -161,9 +163,11 @@ TEST_F(JournalTest, HoldsNoMoreAtHandThanItMay) {
   Journal few({.rounds = 3});
   for (std::uint64_t step = 0; step < 10; ++step) few.add(round_at(step), 100);
   EXPECT_EQ(few.rounds(), 3U);
-  EXPECT_NE(few.find(7), nullptr);
-  EXPECT_EQ(few.find(6), nullptr);
-  EXPECT_EQ(few.find(10), nullptr);
+  EXPECT_EQ(few.first_from(0)->step, 7U);
+  EXPECT_EQ(few.first_from(9)->step, 9U);
+  EXPECT_EQ(few.first_from(10), nullptr);
+  EXPECT_TRUE(few.reaches_back_to(7));
+  EXPECT_FALSE(few.reaches_back_to(6));
   const std::size_t size = round_at(0).mean->size();
   Journal small({.bytes = 2 * size});
   for (std::uint64_t step = 0; step < 10; ++step) small.add(round_at(step), 100);
@@ -173,8 +177,40 @@ TEST_F(JournalTest, HoldsNoMoreAtHandThanItMay) {
 TEST_F(JournalTest, HoldsWhatASnapshotNeedsWhateverItMay) {
   Journal journal({.rounds = 3});
   for (std::uint64_t step = 0; step < 10; ++step) journal.add(round_at(step), 2);
-  EXPECT_EQ(journal.find(1), nullptr);
-  EXPECT_NE(journal.find(2), nullptr);
+  EXPECT_EQ(journal.first_from(0)->step, 2U);
+}
+
+JournalRound round_of_a_period(std::uint64_t step, std::uint64_t from) {
+  JournalRound round = round_at(step);
+  round.from = from;
+  return round;
+}
+
+TEST_F(JournalTest, StepsWithoutARoundAreNoGap) {
+  Journal journal({.rounds = 2});
+  EXPECT_EQ(journal.end(), 0U);
+  for (std::uint64_t step = 3; step < 20; step += 4)
+    journal.add(round_of_a_period(step, journal.end()), 100);
+  EXPECT_EQ(journal.end(), 20U);
+  EXPECT_EQ(journal.first_from(16)->step, 19U);
+  EXPECT_TRUE(journal.reaches_back_to(13)) << "the last one that was let go is of step 11";
+  EXPECT_TRUE(journal.reaches_back_to(12));
+  EXPECT_FALSE(journal.reaches_back_to(11));
+}
+
+TEST_F(JournalTest, ALogThatIsMissingBetweenTwoIsAGap) {
+  Journal journal;
+  for (const std::uint64_t first : {3U, 11U, 19U}) {
+    ASSERT_TRUE(kept(journal, first));
+    for (const std::uint64_t step : {first, first + 4U}) {
+      const JournalRound round = round_of_a_period(step, step == 3 ? 0 : step - 3);
+      ASSERT_TRUE(journal.log(round).ok());
+      journal.add(round, 0);
+    }
+  }
+  EXPECT_EQ(steps_left(), (std::vector<std::uint64_t>{3, 7, 11, 15, 19, 23}));
+  std::filesystem::remove(directory_ / "rounds-000000000011.log");
+  EXPECT_EQ(steps_left(), (std::vector<std::uint64_t>{19, 23}));
 }
 
 // The whole hub on a journal that lost its tail.

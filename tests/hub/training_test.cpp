@@ -55,17 +55,6 @@ TEST(Training, LetsPayloadsGoAfterAFewRounds) {
   EXPECT_EQ(training->sent(0), nullptr);
 }
 
-TEST(Training, RefusesARecipeThatHubsCannotRun) {
-  Workers workers{1};
-  Recipe slips_through = find_recipe("diloco").value();
-  slips_through.plan.period_steps = 1;
-  for (const Recipe& recipe : {find_recipe("olco3-oc").value(), slips_through}) {
-    const TrainingSetup setup{.engine = {.recipe = recipe}, .replicas = 3};
-    EXPECT_FALSE(Training::start(setup, std::vector<float>(10), {}, workers).ok()) << recipe.name;
-    EXPECT_FALSE(Training::resume(setup, workers).ok()) << recipe.name;
-  }
-}
-
 TEST(JournalLimits, AFewModelsAreEnoughAtHand) {
   const JournalLimits limits;
   EXPECT_EQ(limits_for_model(limits, 250'000).bytes, std::size_t{16} << 20) << "at least";

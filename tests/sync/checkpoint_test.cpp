@@ -43,8 +43,8 @@ TEST_P(Checkpoint, ContinuesBitForBitFromEveryStep) {
     Cluster whole(setup, workload, {1, 2, 0.5});
     Cluster broken(setup, workload, {1, 2, 0.5});
     const std::uint64_t seed = random();
-    Script for_whole(setup.recipe.plan.merge, seed);
-    Script for_broken(setup.recipe.plan.merge, seed);
+    Script for_whole(setup.recipe, seed);
+    Script for_broken(setup.recipe, seed);
     for (int step = 0; step < 30; ++step) {
       for_whole.step(whole);
       for_broken.submit_all(broken);
@@ -316,22 +316,6 @@ TEST_F(CheckpointRefusal, OfPlansThatTheEngineCannotFollow) {
   EXPECT_THAT(refusal_of("plan.merge", "none"), HasSubstr("no merge rule none"));
   EXPECT_EQ(refusal_of("plan.merge", "ahead"), "accepted");
   EXPECT_THAT(refusal_of("next_plan.merge", "late"), HasSubstr("\"next_plan.keep_ratio\""));
-}
-
-TEST_F(CheckpointRefusal, ARoundInEveryStepIsWhatAHubAsksFor) {
-  EXPECT_TRUE(engine().has_round_in_every_step());
-  EXPECT_EQ(refusal_of("plan.period_steps", 2), "accepted");
-  EXPECT_FALSE(engine().has_round_in_every_step());
-  EXPECT_EQ(refusal(), "accepted");
-  EXPECT_TRUE(engine().has_round_in_every_step());
-  EXPECT_EQ(refusal_of("next_rounds", {7}), "accepted");
-  EXPECT_FALSE(engine().has_round_in_every_step());
-  state_.blobs["message.1.0"] = state_.blobs["message.3.0"];
-  state_.blobs["message.2.0"] = state_.blobs["message.4.0"];
-  EXPECT_EQ(refusal_of("in_flight", {2, 4, 5}), "accepted");
-  EXPECT_FALSE(engine().has_round_in_every_step()) << "a step is left out";
-  EXPECT_EQ(refusal_of("in_flight", {1, 2, 3}), "accepted");
-  EXPECT_FALSE(engine().has_round_in_every_step()) << "ends before the step";
 }
 
 TEST_F(CheckpointRefusal, OfLookAheadWithAdamW) {

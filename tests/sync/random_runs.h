@@ -47,10 +47,14 @@ inline Plan random_plan(Merge merge, std::mt19937_64& random) {
 // What happens to a cluster from outside, step by step: equal for clusters with equal seeds.
 class Script {
  public:
-  Script(Merge merge, std::uint64_t seed) : merge_(merge), random_(seed) {}
+  Script(const Recipe& recipe, std::uint64_t seed) : recipe_(recipe), random_(seed) {}
 
   void submit_all(Cluster& cluster) {
-    if (random_() % 4 == 0) cluster.announce(random_plan(merge_, random_));
+    if (random_() % 4 == 0) {
+      Plan plan = random_plan(recipe_.plan.merge, random_);
+      if (recipe_.local.fragments > 1) plan.period_steps = recipe_.plan.period_steps;
+      cluster.announce(plan);
+    }
     cluster.submit_all([this](std::size_t) { return random_() % 8 == 0; });
   }
   void step(Cluster& cluster) {
@@ -59,7 +63,7 @@ class Script {
   }
 
  private:
-  Merge merge_;
+  Recipe recipe_;
   std::mt19937_64 random_;
 };
 

@@ -56,42 +56,6 @@ TEST(Recipes, AreRowsThatTheEngineCanRun) {
   }
 }
 
-class OverAHub : public ::testing::TestWithParam<Recipe> {};
-
-TEST_P(OverAHub, RunsWhatHasARoundInEveryStepAndOneModel) {
-  const std::set<std::string_view> lab_only{"local-sgd", "cocod-sgd",        "overlap-local-sgd",
-                                            "olco3-oc",  "olco3-tc",         "olco3-vq",
-                                            "diloco",    "streaming-diloco", "sparseloco"};
-  const Status runs = runs_over_a_hub(GetParam());
-  EXPECT_EQ(runs.ok(), !lab_only.contains(GetParam().name));
-  if (runs.ok()) return;
-  EXPECT_THAT(runs.error().message, HasSubstr("recipe " + std::string(GetParam().name) + ": "));
-}
-
-// Neither by a period of one step nor by another rule does a recipe slip through.
-TEST_P(OverAHub, RefusesWhatItsSettingsMakeOfIt) {
-  Recipe recipe = GetParam();
-  recipe.plan.period_steps = 1;
-  const Merge merge = recipe.plan.merge;
-  const bool is_late = merge != Merge::kOuter && merge != Merge::kAnchor;
-  EXPECT_EQ(runs_over_a_hub(recipe).ok(),
-            is_late && recipe.local.fragments == 1 && !recipe.is_two_way);
-  for (const Merge other : {Merge::kOuter, Merge::kAnchor}) {
-    recipe.plan.merge = other;
-    EXPECT_FALSE(runs_over_a_hub(recipe).ok());
-  }
-  recipe = {.name = GetParam().name, .plan = {.period_steps = 2, .merge = Merge::kLate}};
-  EXPECT_FALSE(runs_over_a_hub(recipe).ok());
-}
-
-INSTANTIATE_TEST_SUITE_P(Recipes, OverAHub,
-                         ::testing::ValuesIn(all_recipes().begin(), all_recipes().end()),
-                         [](const auto& test) {
-                           std::string name(test.param.name);
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
-
 // What the names promise.
 TEST(Recipes, DelayAndCompressionFollowTheName) {
   EXPECT_TRUE(find_recipe("ideal")->is_free);

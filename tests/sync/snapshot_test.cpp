@@ -36,7 +36,7 @@ TEST_P(Snapshot, MakesAFollowerShareTheModelBitForBit) {
     const EngineSetup setup = random_run_setup(GetParam(), random);
     QuadraticWorkload workload(kRunElements, random());
     Cluster cluster(setup, workload, {1, 2, 0.5});
-    Script script(setup.recipe.plan.merge, random());
+    Script script(setup.recipe, random());
     for (int step = 0; step < 40; ++step) {
       script.submit_all(cluster);
       if (random() % 10 == 0) rejoin(cluster, 2, 0);  // between the halves of a step
@@ -57,7 +57,7 @@ TEST_P(Snapshot, IsTheSameFromEveryReplica) {
   const EngineSetup setup = random_run_setup(GetParam(), random);
   QuadraticWorkload workload(kRunElements);
   Cluster cluster(setup, workload, {1, 1});
-  Script script(setup.recipe.plan.merge, 33);
+  Script script(setup.recipe, 33);
   for (int step = 0; step < 20; ++step) {
     script.step(cluster);
     ASSERT_EQ(to_bytes(cluster.replicas[0].engine->save_shared()),
