@@ -54,7 +54,7 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
   Seconds least = Seconds::max();
   const auto try_row = [&](std::size_t row) {
     const Pace pace = paces.of(table[row]);
-    const Pace fallen = paces.of(table[row], fall);
+    const Pace fallen = paces.of(table[row], 1, fall);
     const double dropped = 1 + model.drop_cost(table[row].keep_ratio);
     for (int delay = 0; delay <= limits_.most_delay; ++delay) {
       const Seconds time =

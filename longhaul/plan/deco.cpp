@@ -39,8 +39,9 @@ Decision predicted(const Conditions& replicas, const RoundSize& size, const Plan
                    const IterationModel& model, double fall) {
   Decision decision{.plan = plan};
   const Paces paces(replicas);
-  decision.step_time = paces.of(size).at(plan.delay_steps);
-  decision.likely_step_time = (decision.step_time + paces.of(size, fall).at(plan.delay_steps)) / 2;
+  decision.step_time = paces.of(size, plan.period_steps).at(plan.delay_steps);
+  decision.likely_step_time =
+      (decision.step_time + paces.of(size, plan.period_steps, fall).at(plan.delay_steps)) / 2;
   decision.relative_steps = model.steps(plan.keep_ratio, plan.delay_steps);
   decision.is_hidden = takes_no_longer(decision.step_time, paces.computing());
   return decision;

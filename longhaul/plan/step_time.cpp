@@ -8,25 +8,37 @@ Paces::Paces(const Conditions& replicas) {
   links_.reserve(replicas.size());
   for (const ReplicaConditions& replica : replicas) {
     const Link& link =
-        links_.emplace_back(Link{.still = (replica.compute + 2 * replica.latency).count(),
+        links_.emplace_back(Link{.compute = replica.compute.count(),
+                                 .round_trip = 2 * replica.latency.count(),
                                  .per_byte_up = 1 / replica.up.bytes_per_second,
                                  .per_byte_down = 1 / replica.down.bytes_per_second});
-    compute_ = std::max(compute_, replica.compute.count());
+    compute_ = std::max(compute_, link.compute);
     per_byte_up_ = std::max(per_byte_up_, link.per_byte_up);
     per_byte_down_ = std::max(per_byte_down_, link.per_byte_down);
   }
 }
 
-Pace Paces::of(const RoundSize& size, double slower) const {
-  const double up = slower * size.up;
-  const double down = slower * size.down;
-  // Every loop goes hub → replica → hub, so the slowest replica's own loop bounds everyone, however
-  // they mix.
-  double loop = 0;
-  for (const Link& link : links_)
-    loop = std::max(loop, link.still + up * link.per_byte_up + down * link.per_byte_down);
-  return {.least = Seconds(std::max({compute_, up * per_byte_up_, down * per_byte_down_})),
-          .loop = Seconds(loop)};
+Pace Paces::of(const RoundSize& size, int period_steps, double slower) const {
+  return {*this, slower * size.up, slower * size.down, period_steps};
 }
+
+// Every loop goes hub → replica → hub, so the slowest replica's own loop bounds everyone, however
+// they mix.
+double Paces::longest_loop(int steps, double up, double down) const {
+  double longest = 0;
+  for (const Link& link : links_)
+    longest = std::max(longest, steps * link.compute + link.round_trip + up * link.per_byte_up +
+                                    down * link.per_byte_down);
+  return longest;
+}
+
+Pace::Pace(const Paces& paces, double up, double down, int period_steps)
+    : paces_(&paces),
+      up_(up),
+      down_(down),
+      period_(period_steps),
+      least_(std::max({paces.compute_, up * paces.per_byte_up_ / period_steps,
+                       down * paces.per_byte_down_ / period_steps})),
+      shortest_(paces.longest_loop(1, up, down)) {}
 
 }  // namespace longhaul

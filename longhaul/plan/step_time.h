@@ -10,45 +10,78 @@
 
 namespace longhaul {
 
-// What the sizes of a round make of the conditions; the delay is open.
-struct Pace {
-  Seconds least{};  // the slowest of computing, sending and receiving
-  Seconds loop{};   // from a gradient to the merge of its mean, without waiting
+class Pace;
 
-  [[nodiscard]] Seconds at(int delay_steps) const {
-    return std::max(least, loop / (delay_steps + 1.0));
-  }
-  // Would a longer delay save nothing?
-  [[nodiscard]] bool is_hidden_at(int delay_steps) const {
-    return loop <= least * (delay_steps + 1.0);
-  }
-};
 // The conditions of all replicas, divided once: a search asks for the pace of many sizes.
 class Paces {
  public:
   explicit Paces(const Conditions& replicas);
 
-  // `slower`: as if every rate had fallen to that part of it.
-  [[nodiscard]] Pace of(const RoundSize& size, double slower = 1) const;
+  // Of rounds of that size, one in each period. `slower`: as if every rate had fallen to that part
+  // of it. Valid as long as this is.
+  [[nodiscard]] Pace of(const RoundSize& size, int period_steps = 1, double slower = 1) const;
   // Of the slowest: no plan is faster.
   [[nodiscard]] Seconds computing() const { return Seconds(compute_); }
 
  private:
+  friend class Pace;
   struct Link {
-    double still = 0;  // computing and latency
+    double compute = 0;
+    double round_trip = 0;
     double per_byte_up = 0;
     double per_byte_down = 0;
   };
+  // From the merge of a mean over so many steps of computing to the next merge that they are in.
+  [[nodiscard]] double longest_loop(int steps, double up, double down) const;
+
   std::vector<Link> links_;
   double compute_ = 0;  // each the slowest of all
   double per_byte_up_ = 0;
   double per_byte_down_ = 0;
 };
 
-// T_avg: the slowest of computing, sending, receiving, and of the whole loop spread over delay + 1
-// steps. A slope: it holds over whole multiples of delay + 1 steps once the pipeline is full.
-inline Seconds step_time(const Conditions& replicas, const RoundSize& size, int delay_steps) {
-  return Paces(replicas).of(size).at(delay_steps);
+// What the sizes of a round and the period make of the conditions; the delay is open.
+class Pace {
+ public:
+  [[nodiscard]] Seconds at(int delay_steps) const {
+    const Loop loop = loop_at(delay_steps);
+    return Seconds(std::max(least_, loop.duration / loop.steps));
+  }
+  // Would a longer delay save nothing?
+  [[nodiscard]] bool is_hidden_at(int delay_steps) const {
+    const Loop loop = loop_at(delay_steps);
+    return loop.duration <= least_ * loop.steps;
+  }
+
+ private:
+  friend class Paces;
+  struct Loop {
+    double duration = 0;  // without waiting
+    double steps = 1;     // that it is spread over
+  };
+  Pace(const Paces& paces, double up, double down, int period_steps);
+  [[nodiscard]] Loop loop_at(int delay_steps) const {
+    if (period_ == 1) return {.duration = shortest_, .steps = delay_steps + 1.0};
+    const int steps = (delay_steps / period_ + 1) * period_;
+    return {.duration = paces_->longest_loop(steps - delay_steps, up_, down_),
+            .steps = static_cast<double>(steps)};
+  }
+
+  const Paces* paces_;
+  double up_;
+  double down_;
+  int period_;
+  double least_;     // the slowest of computing, sending and receiving, for each step
+  double shortest_;  // loop, with one step of computing in it
+};
+
+// T_avg: the slowest of computing, sending, receiving, and of the whole loop spread over the steps
+// that it takes: from a merge, to the end of the next period, to the merge of its mean. With a
+// round in every step these are delay + 1. A slope: it holds over whole multiples of them once the
+// pipeline is full.
+inline Seconds step_time(const Conditions& replicas, const RoundSize& size, int delay_steps,
+                         int period_steps = 1) {
+  return Paces(replicas).of(size, period_steps).at(delay_steps);
 }
 
 }  // namespace longhaul

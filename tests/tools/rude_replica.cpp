@@ -106,7 +106,6 @@ class RudeReplica {
     join.set_name(lies("name") ? "../" + access_.name : access_.name);
     join.set_token(lies("token") ? std::string(64, '0') : access_.token);
     join.set_elements(lies("elements") ? kAbsurd / 8 : arguments_.elements);
-    join.set_model(arguments_.elements);
     join.set_lanes(lies("lanes") ? 1'000'000 : 1);
     join.set_is_fresh(true);
     join.set_initial(digest_of(std::vector<float>(arguments_.elements, 1.0F)));
