@@ -51,6 +51,8 @@ void HubWatcher::operator()(const RoundNews& news) {
   const bool is_start = outcome.members == 0 && outcome.decision;
   if (lines_ && !is_start)
     (void)lines_->try_push(event_line("round", {{"step", outcome.step},
+                                                {"from", outcome.from},
+                                                {"next", outcome.next},
                                                 {"time_s", time_s},
                                                 {"members", outcome.members},
                                                 {"contributors", contributions(outcome)}}));

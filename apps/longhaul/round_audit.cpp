@@ -11,11 +11,13 @@ void RoundAudit::note(const std::string& what) {
 
 void RoundAudit::on_round(const nlohmann::ordered_json& event) {
   const std::uint64_t round = event.at("step");
-  const std::uint64_t expected = last_ ? *last_ + 1 : 0;
-  if (round < expected) note("round " + std::to_string(round) + " closed twice");
-  if (round > expected && !may_miss_)
-    note("round " + std::to_string(round) + " closed after round " + std::to_string(expected - 1));
-  last_ = round;
+  const std::uint64_t from = event.at("from");
+  if (round < end_) note("round " + std::to_string(round) + " closed twice");
+  if (from > end_ && !may_miss_)
+    note("a round between steps " + std::to_string(end_) + " and " + std::to_string(from) +
+         " is missing");
+  end_ = round + 1;
+  next_ = event.at("next");
   may_miss_ = false;
   std::set<std::uint64_t> slots;
   for (const auto& one : event.at("contributors"))
@@ -32,11 +34,11 @@ void RoundAudit::on_status(const nlohmann::ordered_json& event) {
     note("the shared model of a replica was not the hub's");
 }
 
-Status RoundAudit::verdict(std::size_t rounds) const {
+Status RoundAudit::verdict(std::size_t steps) const {
   if (wrong_) return *wrong_;
-  if (!last_ || *last_ + 1 != rounds)
-    return Error{ErrorCode::kMismatch, "the hub closed " + std::to_string(last_ ? *last_ + 1 : 0) +
-                                           " rounds of " + std::to_string(rounds)};
+  if (next_ < steps)
+    return Error{ErrorCode::kMismatch, "round " + std::to_string(next_) + " of a run of " +
+                                           std::to_string(steps) + " steps has not closed"};
   return Done{};
 }
 

@@ -20,14 +20,15 @@ class RoundAudit {
   void on_new_hub() { may_miss_ = true; }
 
   // Every round closed once and in order, nobody twice in one, and all models were equal.
-  // `rounds`: of the whole run.
-  [[nodiscard]] Status verdict(std::size_t rounds) const;
+  // `steps`: of the whole run.
+  [[nodiscard]] Status verdict(std::size_t steps) const;
   [[nodiscard]] std::uint64_t contributions() const { return contributions_; }
 
  private:
   void note(const std::string& what);
 
-  std::optional<std::uint64_t> last_;  // round
+  std::uint64_t end_ = 0;   // the step after that of the last round
+  std::uint64_t next_ = 0;  // the round after the last one
   bool may_miss_ = false;
   std::uint64_t contributions_ = 0;
   std::optional<Error> wrong_;

@@ -215,13 +215,14 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
     weights += entry.weight;
   }
   RoundMean mean = mean_of_round(submissions, open.elements, workers_).value();
-  RoundOutcome outcome{.step = closing.step, .members = closing.members.size()};
+  RoundOutcome outcome{
+      .step = closing.step, .from = journal_.end(), .members = closing.members.size()};
   if (planner_ && !conditions.empty())
     outcome.decision =
         planner_->round_closed(facts_of(submissions, mean.values, conditions, model_->plan()));
   SentPayloads sent{.step = closing.step};
   JournalRound round{
-      .step = closing.step, .from = journal_.end(), .part = open.part, .elements = open.elements};
+      .step = closing.step, .from = outcome.from, .part = open.part, .elements = open.elements};
   for (Entry& entry : closing.members) {
     if (entry.has_submitted) {
       round.contributors.push_back(entry.slot);
@@ -248,7 +249,8 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
                   .values = std::make_shared<const std::vector<float>>(std::move(mean.values)),
                   .next_plan = round.next_plan});
   journal_.add(std::move(round), model_->next_round());
-  book_.expect(model_->next_to_close());
+  outcome.next = model_->next_to_close();
+  book_.expect(outcome.next);
   while (!sent_.empty() && sent_.front().step + kSentRounds <= outcome.step) sent_.pop_front();
   // Payloads are as much as the mean, for each replica: only where one of them is better off.
   if (std::ranges::find(mean.down, WayDown::kForwarded, &DownLoad::way) != mean.down.end())

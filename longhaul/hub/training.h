@@ -44,6 +44,8 @@ struct SentPayloads {
 // A round that has closed.
 struct RoundOutcome {
   std::uint64_t step = 0;
+  std::uint64_t from = 0;  // no other round closed from this step on
+  std::uint64_t next = 0;  // the round after it
   std::size_t members = 0;
   std::vector<std::size_t> contributors;
   std::vector<std::uint64_t> digests;  // of their payloads

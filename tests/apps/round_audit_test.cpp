@@ -12,7 +12,18 @@ using Json = nlohmann::ordered_json;
 Json round_of(std::uint64_t step, const std::vector<std::size_t>& slots, std::size_t members) {
   Json contributors = Json::array();
   for (const std::size_t slot : slots) contributors.push_back({{"slot", slot}, {"digest", 1}});
-  return {{"step", step}, {"members", members}, {"contributors", contributors}};
+  return {{"step", step},
+          {"from", step},
+          {"next", step + 1},
+          {"members", members},
+          {"contributors", contributors}};
+}
+
+Json round_of_a_period(std::uint64_t step, std::uint64_t from) {
+  Json round = round_of(step, {0}, 1);
+  round["from"] = from;
+  round["next"] = step + 4;
+  return round;
 }
 
 Json status_of(std::uint64_t mismatches) { return {{"mismatches", mismatches}}; }
@@ -42,6 +53,20 @@ TEST(RoundAudit, NoticesWhatCannotBe) {
   EXPECT_FALSE(verdict_of({first, round_of(1, {1, 1}, 2)}, 2));     // a replica is in it twice
   EXPECT_FALSE(verdict_of({first, round_of(1, {0, 1, 2}, 2)}, 2));  // more than were members
   EXPECT_FALSE(verdict_of({first}, 2));                             // the last is missing
+}
+
+TEST(RoundAudit, KnowsThatStepsMayHaveNoRound) {
+  const auto verdict_of = [](const std::vector<Json>& rounds, std::size_t steps) {
+    RoundAudit audit;
+    for (const Json& round : rounds) audit.on_round(round);
+    return audit.verdict(steps).ok();
+  };
+  const std::vector<Json> rounds{round_of_a_period(3, 0), round_of_a_period(7, 4)};
+  EXPECT_TRUE(verdict_of(rounds, 8));
+  EXPECT_TRUE(verdict_of(rounds, 11));
+  EXPECT_FALSE(verdict_of(rounds, 12)) << "the round of step 11";
+  EXPECT_FALSE(verdict_of({rounds[0], round_of_a_period(11, 8)}, 12)) << "that of step 7";
+  EXPECT_FALSE(verdict_of({rounds[1]}, 8)) << "that of step 3";
 }
 
 TEST(RoundAudit, NoticesAModelThatDiffered) {
