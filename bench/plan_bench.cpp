@@ -8,21 +8,22 @@ namespace {
 
 constexpr CodecSpec kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
 
-Conditions links(std::size_t replicas) {
-  const Bandwidth rate = Bandwidth::from_bits_per_second(5.4e6);
+Conditions links(std::size_t replicas, double bits_per_second) {
+  const Bandwidth rate = Bandwidth::from_bits_per_second(bits_per_second);
   return Conditions(replicas,
                     {.compute = Seconds(0.06), .latency = Seconds(0.06), .up = rate, .down = rate});
 }
 
-void decide(benchmark::State& state, PlannerKind kind) {
+void decide(benchmark::State& state, PlannerKind kind, double bits_per_second = 5.4e6) {
   const auto n = static_cast<std::size_t>(state.range(0));
   const auto planner = make_planner({.kind = kind}, RoundSizes(kTopBf16, 101'122, n));
-  const Conditions replicas = links(n);
+  const Conditions replicas = links(n, bits_per_second);
   for (auto _ : state) benchmark::DoNotOptimize(planner->first(replicas));
 }
 
 BENCHMARK_CAPTURE(decide, deco, PlannerKind::kDeco)->Arg(2)->Arg(4)->Arg(8);
 BENCHMARK_CAPTURE(decide, auto, PlannerKind::kAuto) -> Arg(2) -> Arg(4) -> Arg(8);
+BENCHMARK_CAPTURE(decide, auto_on_slow_links, PlannerKind::kAuto, 5.4e4)->Arg(4)->Arg(8);
 
 void tabulate(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(RoundSizes(kTopBf16, 124'000'000, 4));

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kStride = 32;     // rows of the table of sizes: ratios 24 % apart
 constexpr std::size_t kFineStride = 2;  // 1.4 % apart
+constexpr std::size_t kPeriodsInARun = 10;
 constexpr double kAgreementGain = 0.1;
 constexpr std::size_t kRoundsBetweenChanges = 10;
 constexpr double kWorthAChange = 1.07;  // predicted gain that a change must bring
@@ -22,15 +23,17 @@ constexpr double kWorthItAtOnce = 1.3;  // and one that does not wait
 }  // namespace
 
 AutoPlanner::AutoPlanner(RoundSizes sizes, const AutoLimits& limits)
-    : sizes_(std::move(sizes)), limits_(limits) {}
+    : sizes_(std::move(sizes)), limits_(limits) {
+  set_merge(Merge::kLate);
+}
 
 // Between the two thresholds the rule stays what it is.
 void AutoPlanner::note_agreement(double agreement) {
   if (!std::isfinite(agreement)) return;  // of a run that diverges
   agreement_ = agreement_ ? *agreement_ + kAgreementGain * (agreement - *agreement_) : agreement;
   if (rounds_ < kRoundsBetweenChanges || !limits_.may_look_ahead) return;
-  if (*agreement_ < kDisagreement) merge_ = Merge::kAhead;
-  if (*agreement_ > kAgreement) merge_ = Merge::kLate;
+  if (*agreement_ < kDisagreement && merge_ != Merge::kAhead) set_merge(Merge::kAhead);
+  if (*agreement_ > kAgreement && merge_ != Merge::kLate) set_merge(Merge::kLate);
 }
 
 IterationModel AutoPlanner::model_of(Merge merge) const {
@@ -43,6 +46,13 @@ Decision AutoPlanner::best(const Conditions& replicas) const {
   return decision;
 }
 
+void AutoPlanner::set_merge(Merge merge) {
+  merge_ = merge;
+  lags_.clear();
+  for (const RoundSize& row : sizes_.table())
+    lags_.push_back(calibrated_model(merge).lag_of(row.keep_ratio));
+}
+
 Decision AutoPlanner::search(const Conditions& replicas) const {
   LONGHAUL_CHECK(!replicas.empty());
   const IterationModel model = model_of(merge_);
@@ -52,31 +62,66 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
   Plan best;
   std::size_t best_row = 0;
   Seconds least = Seconds::max();
-  const auto try_row = [&](std::size_t row) {
-    const Pace pace = paces.of(table[row]);
-    const Pace fallen = paces.of(table[row], 1, fall);
-    const double dropped = 1 + model.drop_cost(table[row].keep_ratio);
+  const auto try_row = [&](std::size_t row, int period, double lag) {
+    const double steps = 1 + model.drift_cost(period) + model.drop_cost(lags_[row] * lag);
+    const Seconds floor =
+        (paces.least(table[row], period) + paces.least(table[row], period, fall)) / 2;
+    if (floor * steps >= least) return;
+    const Pace pace = paces.of(table[row], period);
+    const Pace fallen = paces.of(table[row], period, fall);
     for (int delay = 0; delay <= limits_.most_delay; ++delay) {
-      const Seconds time =
-          (pace.at(delay) + fallen.at(delay)) / 2 * (dropped + model.delay_cost(delay));
+      const double all_steps = steps + model.delay_cost(delay);
+      if (floor * all_steps >= least) return;  // no longer delay helps
+      if ((pace.at_least(delay) + fallen.at_least(delay)) / 2 * all_steps >= least) continue;
+      const Seconds now = pace.at(delay);
+      const Seconds then = fallen.at(delay);
+      const Seconds time = (now + then) / 2 * all_steps;
       if (time < least) {
-        best = {.keep_ratio = table[row].keep_ratio, .delay_steps = delay, .merge = merge_};
+        best = {.keep_ratio = table[row].keep_ratio,
+                .delay_steps = delay,
+                .period_steps = period,
+                .merge = merge_};
         best_row = row;
         least = time;
       }
-      // More delay costs steps and saves no time.
-      if (pace.is_hidden_at(delay) && fallen.is_hidden_at(delay)) break;
     }
   };
-  // From the largest ratio and the shortest delay on, so that ties send more and wait less: first
-  // in long strides, then around the best.
-  for (std::size_t back = 0; back < table.size(); back += kStride) try_row(table.size() - 1 - back);
-  const std::size_t last = std::min(table.size() - 1, best_row + kStride);
-  const std::size_t first = best_row < kStride ? 0 : best_row - kStride;
-  for (std::size_t row = last + 1; row-- > first; row -= std::min(row, kFineStride - 1))
-    try_row(row);
+  // In long strides, from a row on that is not far from the best, so that most others need no
+  // second look.
+  const auto try_period = [&](int period) {
+    const double lag = model.lag_of(1.0 / period);
+    const auto shown = std::ranges::partition_point(table, [&](const RoundSize& size) {
+      return paces.least(size, period, fall) <= paces.computing();
+    });
+    const auto above = static_cast<std::size_t>(table.end() - shown);
+    for (const std::size_t back : {above / kStride * kStride, period == 1 ? 0 : above})
+      try_row(table.size() - 1 - std::min(back, table.size() - 1), period, lag);
+    for (std::size_t back = 0; back < table.size(); back += kStride)
+      try_row(table.size() - 1 - back, period, lag);
+  };
+  const auto look_around_the_best = [&] {
+    const double lag = model.lag_of(1.0 / best.period_steps);
+    const std::size_t last = std::min(table.size() - 1, best_row + kStride);
+    const std::size_t first = best_row < kStride ? 0 : best_row - kStride;
+    const int period = best.period_steps;
+    for (std::size_t row = last + 1; row-- > first; row -= std::min(row, kFineStride - 1))
+      try_row(row, period, lag);
+  };
+  for (int period = 1; period <= most_period(); period *= 2) {
+    if (paces.computing() * (1 + model.drift_cost(period)) >= least) break;
+    try_period(period);
+    if (period == 1) look_around_the_best();
+  }
+  if (best.period_steps > 1) look_around_the_best();
   LONGHAUL_CHECK(least < Seconds::max());
   return predicted(replicas, table[best_row], best, model, fall);
+}
+
+// Some periods must fit into the run.
+int AutoPlanner::most_period() const {
+  if (!has_local_steps(merge_)) return 1;
+  if (limits_.steps == 0) return limits_.most_period;
+  return std::clamp(static_cast<int>(limits_.steps / kPeriodsInARun), 1, limits_.most_period);
 }
 
 std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {

@@ -1,6 +1,6 @@
-// The flagship: ratio, delay and merge rule together, by the least predicted time to the target
-// T_avg · N, from what a run measures. Links fall without warning, so T_avg is the mean of what it
-// is now and what it would be if rates fell. Holds no clock and no thread: observations in,
+// The flagship: ratio, delay, period and merge rule together, by the least predicted time to the
+// target T_avg · N, from what a run measures. Links fall without warning, so T_avg is the mean of
+// what it is now and what it would be if rates fell. Holds no clock and no thread: observations in,
 // decisions out.
 #pragma once
 
@@ -19,9 +19,11 @@
 namespace longhaul {
 
 constexpr int kMostAutoDelay = 16;
+constexpr int kMostAutoPeriod = 32;
 
 struct AutoLimits {
   int most_delay = kMostAutoDelay;
+  int most_period = kMostAutoPeriod;
   bool may_look_ahead = true;  // false for optimizers whose steps cannot be foreseen (AdamW)
   std::size_t steps = 0;       // of the run; 0: unknown
 };
@@ -43,11 +45,14 @@ class AutoPlanner final : public Planner {
   [[nodiscard]] Decision search(const Conditions& replicas) const;  // without its reason
   [[nodiscard]] IterationModel model_of(Merge merge) const;
   void note_agreement(double agreement);
+  void set_merge(Merge merge);
+  [[nodiscard]] int most_period() const;
   [[nodiscard]] std::string why() const;
 
   RoundSizes sizes_;
   AutoLimits limits_;
   Merge merge_ = Merge::kLate;
+  std::vector<double> lags_;  // of the rows of the table, with that rule
   std::optional<double> agreement_;
   FallRisk risk_;
   std::size_t rounds_ = 0;

@@ -42,7 +42,7 @@ Decision predicted(const Conditions& replicas, const RoundSize& size, const Plan
   decision.step_time = paces.of(size, plan.period_steps).at(plan.delay_steps);
   decision.likely_step_time =
       (decision.step_time + paces.of(size, plan.period_steps, fall).at(plan.delay_steps)) / 2;
-  decision.relative_steps = model.steps(plan.keep_ratio, plan.delay_steps);
+  decision.relative_steps = model.steps(plan);
   decision.is_hidden = takes_no_longer(decision.step_time, paces.computing());
   return decision;
 }

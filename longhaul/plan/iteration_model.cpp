@@ -8,7 +8,7 @@ namespace {
 // Steps to 84 % on fashion-wan over those of synchronous training; docs/planner.md has the runs.
 // The optimizer on a late mean diverges at most delays: its figure only says "do not".
 constexpr IterationModel kOptimizer{.per_step = 0.5, .drop = 0.005};
-constexpr IterationModel kLate{.per_step = 0.03, .drop = 6.8e-5, .power = 1.2};
+constexpr IterationModel kLate{.per_step = 0.03, .drop = 6.8e-5, .power = 1.2, .drift = 0.025};
 constexpr IterationModel kAhead{.per_step = 0.09, .drop = 0.004};
 
 }  // namespace
@@ -16,8 +16,10 @@ constexpr IterationModel kAhead{.per_step = 0.09, .drop = 0.004};
 IterationModel IterationModel::corrected(std::optional<double> agreement) const {
   IterationModel model = *this;
   // Four times the cost at -0.02, which is what Dirichlet(0.1) shows.
-  if (agreement)
-    model.per_step *= std::clamp(1 + (kCalibrationAgreement - *agreement) / 0.03, 1.0, 4.0);
+  const double cost =
+      agreement ? std::clamp(1 + (kCalibrationAgreement - *agreement) / 0.03, 1.0, 4.0) : 1;
+  model.per_step *= cost;
+  model.drift *= cost;
   return model;
 }
 

@@ -10,20 +10,24 @@
 
 namespace longhaul {
 
-// N = 1 + per_step·τ + drop·(δ^-power - 1)
+// N = 1 + per_step·τ + drift·(H - 1) + drop·((H/δ)^power - 1)
 struct IterationModel {
   double per_step = 0;
   double drop = 0;
   double power = 1;
+  double drift = 0;
 
   [[nodiscard]] double delay_cost(int delay_steps) const { return per_step * delay_steps; }
-  [[nodiscard]] double drop_cost(double keep_ratio) const {
-    return drop * (std::pow(keep_ratio, -power) - 1);
+  [[nodiscard]] double drift_cost(int period_steps) const { return drift * (period_steps - 1); }
+  // An element waits for H/δ steps, about. `lag` is its power: lag_of(δ)·lag_of(1/H).
+  [[nodiscard]] double lag_of(double keep_ratio) const { return std::pow(keep_ratio, -power); }
+  [[nodiscard]] double drop_cost(double lag) const { return drop * (lag - 1); }
+  [[nodiscard]] double steps(const Plan& plan) const {
+    return 1 + delay_cost(plan.delay_steps) + drift_cost(plan.period_steps) +
+           drop_cost(lag_of(plan.keep_ratio / plan.period_steps));
   }
-  [[nodiscard]] double steps(double keep_ratio, int delay_steps) const {
-    return 1 + delay_cost(delay_steps) + drop_cost(keep_ratio);
-  }
-  // Where replicas agree less than in the calibration runs, delay costs more; within bounds.
+  // Where replicas agree less than in the calibration runs, delay and steps of one's own cost more;
+  // within bounds.
   [[nodiscard]] IterationModel corrected(std::optional<double> agreement) const;
   // For a run of that many steps: what compression holds back is late by a number of steps, which
   // is a larger share of a short run. 0: of unknown length.

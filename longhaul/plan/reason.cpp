@@ -29,6 +29,7 @@ const ReplicaConditions& slowest(const Conditions& replicas, const RoundSize& si
 
 std::string knobs(const Plan& plan) {
   std::string text = plan.keep_ratio >= 1 ? "send everything" : "keep " + percent(plan.keep_ratio);
+  if (plan.period_steps > 1) text += " of every " + std::to_string(plan.period_steps) + " steps";
   if (plan.delay_steps == 0) return text + " and wait for each mean";
   return text + " and merge " + std::to_string(plan.delay_steps) +
          (plan.delay_steps == 1 ? " step late" : " steps late");

@@ -12,6 +12,7 @@ Paces::Paces(const Conditions& replicas) {
                                  .round_trip = 2 * replica.latency.count(),
                                  .per_byte_up = 1 / replica.up.bytes_per_second,
                                  .per_byte_down = 1 / replica.down.bytes_per_second});
+    least_compute_ = links_.size() == 1 ? link.compute : std::min(least_compute_, link.compute);
     compute_ = std::max(compute_, link.compute);
     per_byte_up_ = std::max(per_byte_up_, link.per_byte_up);
     per_byte_down_ = std::max(per_byte_down_, link.per_byte_down);
@@ -19,7 +20,7 @@ Paces::Paces(const Conditions& replicas) {
 }
 
 Pace Paces::of(const RoundSize& size, int period_steps, double slower) const {
-  return {*this, slower * size.up, slower * size.down, period_steps};
+  return {*this, size, period_steps, slower};
 }
 
 // Every loop goes hub → replica → hub, so the slowest replica's own loop bounds everyone, however
@@ -32,13 +33,12 @@ double Paces::longest_loop(int steps, double up, double down) const {
   return longest;
 }
 
-Pace::Pace(const Paces& paces, double up, double down, int period_steps)
+Pace::Pace(const Paces& paces, const RoundSize& size, int period_steps, double slower)
     : paces_(&paces),
-      up_(up),
-      down_(down),
+      up_(slower * size.up),
+      down_(slower * size.down),
       period_(period_steps),
-      least_(std::max({paces.compute_, up * paces.per_byte_up_ / period_steps,
-                       down * paces.per_byte_down_ / period_steps})),
-      shortest_(paces.longest_loop(1, up, down)) {}
+      least_(paces.least(size, period_steps, slower).count()),
+      shortest_(paces.longest_loop(1, up_, down_)) {}
 
 }  // namespace longhaul

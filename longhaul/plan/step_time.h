@@ -20,6 +20,13 @@ class Paces {
   // Of rounds of that size, one in each period. `slower`: as if every rate had fallen to that part
   // of it. Valid as long as this is.
   [[nodiscard]] Pace of(const RoundSize& size, int period_steps = 1, double slower = 1) const;
+  // With a delay so long that only rates matter: the slowest of computing, sending and receiving.
+  [[nodiscard]] Seconds least(const RoundSize& size, int period_steps = 1,
+                              double slower = 1) const {
+    const double of_a_byte = slower / period_steps;
+    return Seconds(std::max(
+        {compute_, size.up * per_byte_up_ * of_a_byte, size.down * per_byte_down_ * of_a_byte}));
+  }
   // Of the slowest: no plan is faster.
   [[nodiscard]] Seconds computing() const { return Seconds(compute_); }
 
@@ -35,7 +42,8 @@ class Paces {
   [[nodiscard]] double longest_loop(int steps, double up, double down) const;
 
   std::vector<Link> links_;
-  double compute_ = 0;  // each the slowest of all
+  double least_compute_ = 0;  // the fastest of all
+  double compute_ = 0;        // each the slowest of all
   double per_byte_up_ = 0;
   double per_byte_down_ = 0;
 };
@@ -44,34 +52,30 @@ class Paces {
 class Pace {
  public:
   [[nodiscard]] Seconds at(int delay_steps) const {
-    const Loop loop = loop_at(delay_steps);
-    return Seconds(std::max(least_, loop.duration / loop.steps));
+    return Seconds(std::max(least_, loop_at(delay_steps)));
   }
-  // Would a longer delay save nothing?
-  [[nodiscard]] bool is_hidden_at(int delay_steps) const {
-    const Loop loop = loop_at(delay_steps);
-    return loop.duration <= least_ * loop.steps;
+  // No more than that, and quickly: the same where all compute equally fast.
+  [[nodiscard]] Seconds at_least(int delay_steps) const {
+    const int steps = (delay_steps / period_ + 1) * period_;
+    const double loop = shortest_ + (steps - delay_steps - 1) * paces_->least_compute_;
+    return Seconds(std::max(least_, loop / steps));
   }
 
  private:
   friend class Paces;
-  struct Loop {
-    double duration = 0;  // without waiting
-    double steps = 1;     // that it is spread over
-  };
-  Pace(const Paces& paces, double up, double down, int period_steps);
-  [[nodiscard]] Loop loop_at(int delay_steps) const {
-    if (period_ == 1) return {.duration = shortest_, .steps = delay_steps + 1.0};
+  Pace(const Paces& paces, const RoundSize& size, int period_steps, double slower);
+  // The whole loop without waiting, spread over the steps that it takes.
+  [[nodiscard]] double loop_at(int delay_steps) const {
+    if (period_ == 1) return shortest_ / (delay_steps + 1.0);
     const int steps = (delay_steps / period_ + 1) * period_;
-    return {.duration = paces_->longest_loop(steps - delay_steps, up_, down_),
-            .steps = static_cast<double>(steps)};
+    return paces_->longest_loop(steps - delay_steps, up_, down_) / steps;
   }
 
   const Paces* paces_;
   double up_;
   double down_;
   int period_;
-  double least_;     // the slowest of computing, sending and receiving, for each step
+  double least_;
   double shortest_;  // loop, with one step of computing in it
 };
 

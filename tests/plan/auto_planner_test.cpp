@@ -25,23 +25,29 @@ Conditions equal_links(double alpha, double beta) {
       {.compute = Seconds(0.1), .latency = Seconds(0.1 * beta / 2), .up = rate, .down = rate});
 }
 
-// Independent: every ratio of the whole table and every delay, each term as it is written down.
-double brute_force_cost(const Conditions& replicas, const RoundSizes& sizes, Merge merge) {
+// Independent: every ratio of the whole table, every delay and period, each term as it is written
+// down.
+double brute_force_cost(const Conditions& replicas, const RoundSizes& sizes, Merge merge,
+                        int period, std::size_t stride) {
   double best = 1e300;
-  for (const RoundSize& size : sizes.table()) {
+  for (std::size_t row = 0; row < sizes.table().size(); row += stride) {
+    const RoundSize& size = sizes.table()[row];
     for (int delay = 0; delay <= kMostAutoDelay; ++delay) {
+      const int loops = period * ((delay + period) / period);  // steps from merge to merge
       double sum = 0;
       for (const double rate : {1.0, 1.0 / 3}) {
         double time = 0;
         for (const ReplicaConditions& r : replicas) {
           const double up = size.up / (rate * r.up.bytes_per_second);
           const double down = size.down / (rate * r.down.bytes_per_second);
-          const double loop = r.compute.count() + 2 * r.latency.count() + up + down;
-          time = std::max({time, r.compute.count(), up, down, loop / (delay + 1)});
+          const double loop =
+              (loops - delay) * r.compute.count() + 2 * r.latency.count() + up + down;
+          time = std::max({time, r.compute.count(), up / period, down / period, loop / loops});
         }
         sum += time;
       }
-      best = std::min(best, sum / 2 * calibrated_model(merge).steps(size.keep_ratio, delay));
+      const Plan plan{.keep_ratio = size.keep_ratio, .delay_steps = delay, .period_steps = period};
+      best = std::min(best, sum / 2 * calibrated_model(merge).steps(plan));
     }
   }
   return best;
@@ -51,17 +57,41 @@ TEST(AutoPlanner, FindsWhatBruteForceFindsOnAThousandNetworks) {
   const RoundSizes sizes = sizes_of_four();
   const AutoPlanner planner(sizes, {});
   std::mt19937_64 random(23);
+  int with_periods = 0;
   for (int trial = 0; trial < 1000; ++trial) {
-    const Conditions replicas = testing::random_conditions(random, kReplicas, 4.0 * kElements);
+    // Every second link is so slow that only longer periods fit it.
+    const double bytes = 4.0 * kElements * (trial % 2 == 0 ? 1 : 0.003);
+    const Conditions replicas = testing::random_conditions(random, kReplicas, bytes);
     const Decision decision = planner.best(replicas);
     const double cost = decision.time().count();
-    const double brute = brute_force_cost(replicas, sizes, decision.plan.merge);
-    ASSERT_GE(cost, brute * (1 - 1e-9)) << "trial " << trial;
+    double brute = brute_force_cost(replicas, sizes, decision.plan.merge, 1, 1);
+    if (decision.plan.period_steps == 1) {
+      ASSERT_GE(cost, brute * (1 - 1e-9)) << "trial " << trial;
+    }
+    for (int period = 2; period <= kMostAutoPeriod; period *= 2)
+      brute = std::min(brute, brute_force_cost(replicas, sizes, decision.plan.merge, period, 4));
     ASSERT_LE(cost, brute * 1.02) << "trial " << trial;
-    ASSERT_NEAR(
-        step_time(replicas, sizes.at(decision.plan.keep_ratio), decision.plan.delay_steps).count(),
-        decision.step_time.count(), 1e-12);
+    ASSERT_NEAR(step_time(replicas, sizes.at(decision.plan.keep_ratio), decision.plan.delay_steps,
+                          decision.plan.period_steps)
+                    .count(),
+                decision.step_time.count(), 1e-12);
+    if (decision.plan.period_steps > 1) ++with_periods;
   }
+  EXPECT_GT(with_periods, 100);
+}
+
+TEST(AutoPlanner, HasARoundInEveryStepWhereALinkAllowsIt) {
+  EXPECT_EQ(AutoPlanner(sizes_of_four(), {}).best(equal_links(0.1, 2)).plan.period_steps, 1);
+}
+
+// Below the least ratio only longer periods send less.
+TEST(AutoPlanner, TakesStepsOfItsOwnWhereALinkIsVerySlow) {
+  const Decision decision = AutoPlanner(sizes_of_four(), {}).best(equal_links(0.0002, 2));
+  EXPECT_GT(decision.plan.period_steps, 1);
+  EXPECT_THAT(decision.reason, HasSubstr("of every"));
+  EXPECT_EQ(
+      AutoPlanner(sizes_of_four(), {.steps = 12}).best(equal_links(0.0002, 2)).plan.period_steps, 1)
+      << "a run of few steps";
 }
 
 TEST(AutoPlanner, LeavesRoomForALinkThatFalls) {
