@@ -15,7 +15,7 @@
 namespace longhaul::apps {
 namespace {
 
-constexpr std::array<const char*, 3> kWays{"dense", "union", "forwarded"};
+constexpr std::array<const char*, 4> kWays{"dense", "union", "forwarded", "two-way"};
 
 struct Planned {
   Decision decision;
@@ -78,6 +78,8 @@ void print_plan(const PlanRequest& request, const Planned& result) {
   print_row("keep ratio", formatted("%.4g", decision.plan.keep_ratio));
   print_row("delay", std::to_string(decision.plan.delay_steps) +
                          (decision.plan.delay_steps == 1 ? " step" : " steps"));
+  if (decision.plan.period_steps > 1)
+    print_row("period", std::to_string(decision.plan.period_steps) + " steps");
   print_row("merge", std::string(name_of(decision.plan.merge)));
   print_row("step time", to_string(decision.step_time) +
                              formatted(", %.0f %% computing", 100 * share) +
@@ -85,7 +87,8 @@ void print_plan(const PlanRequest& request, const Planned& result) {
                              formatted(", %.1f %%)", 100 * efficiency(request, result.d_sgd)));
   print_row("sends", bytes_text(result.size.up) + " up, " + bytes_text(result.size.down) +
                          " down (" + kWays.at(static_cast<std::size_t>(result.size.way)) +
-                         ") per replica and step");
+                         (decision.plan.period_steps > 1 ? ") per replica and period"
+                                                         : ") per replica and step"));
   print_row("ways down", "dense " + bytes_text(result.ways.dense) + ", union " +
                              bytes_text(result.ways.joined) + ", forwarded " +
                              bytes_text(result.ways.forwarded) + ", two-way " +

@@ -53,9 +53,6 @@ Result<PlanRequest> plan_request(const PlanArguments& arguments) {
   if (!latency.ok()) return latency.error();
   Result<Recipe> recipe = find_recipe(arguments.recipe);
   if (!recipe.ok()) return std::move(recipe).error().within("--recipe");
-  // Local steps, fragments and two-way means are not in the model of time yet.
-  if (recipe->plan.period_steps > 1 || recipe->is_two_way)
-    return wrong("--recipe", "one with a round in every step", arguments.recipe);
   if (recipe->is_free) return wrong("--recipe", "one that uses the link", arguments.recipe);
   if (!arguments.codec.empty()) {
     Result<CodecSpec> codec = parse_codec(arguments.codec);

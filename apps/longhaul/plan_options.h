@@ -34,7 +34,9 @@ struct PlanRequest {
   Recipe recipe;
   RatioLimits limits;
 
-  [[nodiscard]] RoundSizes sizes() const { return {recipe.codec, elements, replicas, limits}; }
+  [[nodiscard]] RoundSizes sizes() const {
+    return {recipe.codec, elements, replicas, limits, recipe.means_down()};
+  }
 };
 
 // An error is one line that names the option.

@@ -137,7 +137,7 @@ std::optional<Seconds> Rehearsal::predicted_step_time() const {
                      .down = replica.link.down});
   const Recipe& recipe = job_->recipe.recipe;
   if (recipe.is_free) return Paces(links).computing();
-  const RoundSizes sizes(recipe.codec, parameters_, links.size());
+  const RoundSizes sizes(recipe.codec, parameters_, links.size(), {}, recipe.means_down());
   return make_planner({.kind = recipe.planner,
                        .plan = recipe.plan,
                        .may_look_ahead = job_->scenario.train.optimizer != "adamw",

@@ -81,13 +81,6 @@ void SimulatedNetwork::advance(std::size_t replica, Seconds by) {
   endpoints_.at(replica)->now += by;
 }
 
-void SimulatedNetwork::compress_means(std::unique_ptr<MeanCompressor> compressor, double keep_ratio,
-                                      std::uint64_t seed) {
-  compressor_ = std::move(compressor);
-  keep_ratio_ = keep_ratio;
-  seed_ = seed;
-}
-
 void SimulatedNetwork::note(const Transfer& transfer) {
   (transfer.is_up ? bytes_up_ : bytes_down_) += transfer.bytes;
   if (observer_) observer_(transfer);
@@ -139,7 +132,7 @@ Status SimulatedNetwork::close(RoundId id, OpenRound& round) {
   }
   Result<RoundMean> mean = mean_of_round(submissions, round.elements, workers_);
   if (!mean.ok()) return std::move(mean).error().within("round of step " + std::to_string(id.step));
-  if (compressor_) compressor_->compress(*mean, keep_ratio_, seed_of_round(seed_, id.step));
+  if (compressor_) compressor_->compress(*mean, id.step);
   round.mean = std::make_shared<const std::vector<float>>(std::move(mean->values));
   std::optional<Plan> next_plan;
   if (planner_) {

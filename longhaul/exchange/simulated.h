@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "longhaul/base/workers.h"
@@ -72,9 +73,10 @@ class SimulatedNetwork {
   }
 
   // Means are compressed again on their way down, from the first round on; they are of the whole
-  // model. `seed` is that of the replicas: who draws at random draws the same.
-  void compress_means(std::unique_ptr<MeanCompressor> compressor, double keep_ratio,
-                      std::uint64_t seed);
+  // model.
+  void compress_means(std::unique_ptr<MeanCompressor> compressor) {
+    compressor_ = std::move(compressor);
+  }
   [[nodiscard]] const MeanCompressor* mean_compressor() const { return compressor_.get(); }
 
   // The clocks, the lines, and the means that nobody has collected: after load() another network of
@@ -104,8 +106,6 @@ class SimulatedNetwork {
   std::function<void(const Transfer&)> observer_;
   std::function<std::optional<Plan>(const ClosedRound&)> planner_;
   std::unique_ptr<MeanCompressor> compressor_;  // nothing: the cheapest exact way down
-  double keep_ratio_ = 1.0;                     // of the compressor
-  std::uint64_t seed_ = 0;                      // of the compressor
 };
 
 }  // namespace longhaul

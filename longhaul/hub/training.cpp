@@ -37,12 +37,10 @@ Mean mean_from(const JournalRound& round) {
           .next_plan = round.next_plan};
 }
 
-// Of recipes that compress the mean too.
 std::unique_ptr<MeanCompressor> compressor_of(const TrainingSetup& setup, std::size_t elements,
                                               Workers& workers) {
-  if (!setup.engine.recipe.is_two_way) return nullptr;
-  return std::make_unique<MeanCompressor>(setup.engine.recipe.codec, setup.engine.layers, elements,
-                                          workers);
+  return setup.engine.recipe.is_two_way ? make_mean_compressor(setup.engine, elements, workers)
+                                        : nullptr;
 }
 
 // What a snapshot holds beside the model's state: its layers, as a message, and
@@ -116,8 +114,7 @@ bool replay(const JournalRound& round, std::uint64_t closed_until, Reopened& all
     if (!round.whole) return false;
     RoundMean mean{.values = std::vector<float>(round.elements)};
     add(PayloadView::parse(*round.whole, round.elements).value(), 1.0F, mean.values);
-    all.compressor->compress(mean, all.model->plan().keep_ratio,
-                             seed_of_round(all.setup.engine.seed, round.step));
+    all.compressor->compress(mean, round.step);
   }
   all.model->closed(mean_from(round));
   return true;
@@ -237,8 +234,7 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
   outcome.digests = round.digests;
   if (compressor_) {
     round.whole = std::make_shared<const ByteBuffer>(std::move(mean.payload));
-    compressor_->compress(mean, model_->plan().keep_ratio,
-                          seed_of_round(setup_.engine.seed, round.step));
+    compressor_->compress(mean, round.step);
   }
   round.mean = std::make_shared<const ByteBuffer>(std::move(mean.payload));
   if (outcome.decision) round.next_plan = outcome.decision->plan;

@@ -61,16 +61,16 @@ class Run {
     network_ = std::make_unique<SimulatedNetwork>(*peers, workers_);
     network_->on_transfer([this](const Transfer& transfer) { note(transfer); });
     if (recipe_.planner != PlannerKind::kNone) start_planner(*peers);
-    if (recipe_.is_two_way) {
+    const Result<EngineSetup> setup = engine_setup({.scenario = scenario_,
+                                                    .recipe = {.recipe = recipe_, .lr = lr_},
+                                                    .recipe_text = request_.recipe.text,
+                                                    .seed = request_.seed},
+                                                   workload_.layers());
+    if (!setup.ok()) return setup.error();
+    if (recipe_.is_two_way)
       network_->compress_means(
-          std::make_unique<MeanCompressor>(recipe_.codec, workload_.layers(),
-                                           workload_.initial_parameters().size(), workers_),
-          recipe_.plan.keep_ratio, request_.seed);
-    }
-    for (std::size_t i = 0; i < scenario_.replicas.size(); ++i) {
-      Status added = add_replica(i);
-      if (!added.ok()) return added;
-    }
+          make_mean_compressor(*setup, workload_.initial_parameters().size(), workers_));
+    for (std::size_t i = 0; i < scenario_.replicas.size(); ++i) add_replica(i, *setup);
     return request_.resume == nullptr ? Status(Done{}) : load(*request_.resume);
   }
 
@@ -123,20 +123,13 @@ class Run {
     network_->plan_with([this](const ClosedRound& round) { return planner_->round_closed(round); });
   }
 
-  Status add_replica(std::size_t i) {
-    const Result<EngineSetup> setup = engine_setup({.scenario = scenario_,
-                                                    .recipe = {.recipe = recipe_, .lr = lr_},
-                                                    .recipe_text = request_.recipe.text,
-                                                    .seed = request_.seed},
-                                                   workload_.layers());
-    if (!setup.ok()) return setup.error();
+  void add_replica(std::size_t i, const EngineSetup& setup) {
     Replica replica{.learner = workload_.make_learner(i),
                     .workers = std::make_unique<Workers>(1),
                     .step_time = scenario_.replicas[i].step_time};
-    replica.engine = std::make_unique<Engine>(*setup, replica.learner->parameters(),
+    replica.engine = std::make_unique<Engine>(setup, replica.learner->parameters(),
                                               network_->exchange(i), *replica.workers);
     replicas_.push_back(std::move(replica));
-    return Done{};
   }
 
   Status one_step(std::size_t step) {

@@ -44,6 +44,8 @@ struct TrainSettings {
   std::uint64_t seed = 1;
   Seconds step_time{0.06};     // from batch to gradient
   std::string stop = "steps";  // steps, target
+  // In the last step replicas tell all that they have not told, uncompressed.
+  std::string final_average = "no";  // yes, no
 };
 
 struct EvalSettings {

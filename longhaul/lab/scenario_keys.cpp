@@ -94,6 +94,8 @@ void add_train(std::vector<ScenarioKey>& keys) {
                      LONGHAUL_FIELD(scenario.train.step_time)));
   keys.push_back(
       row("train", "stop", one_of({"steps", "target"}), LONGHAUL_FIELD(scenario.train.stop)));
+  keys.push_back(row("train", "final_average", one_of({"yes", "no"}),
+                     LONGHAUL_FIELD(scenario.train.final_average)));
 }
 
 void add_eval_and_target(std::vector<ScenarioKey>& keys) {

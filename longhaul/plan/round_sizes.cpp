@@ -42,8 +42,8 @@ double union_share(CodecKind kind, double keep_ratio, double n) {
 }  // namespace
 
 RoundSizes::RoundSizes(const CodecSpec& codec, std::size_t elements, std::size_t replicas,
-                       const RatioLimits& limits)
-    : codec_(codec), elements_(elements), replicas_(replicas) {
+                       const RatioLimits& limits, MeansDown means)
+    : codec_(codec), elements_(elements), replicas_(replicas), means_(means) {
   LONGHAUL_CHECK(limits.least > 0 && limits.least <= limits.most && limits.most <= 1);
   LONGHAUL_CHECK(elements > 0 && replicas > 0);
   table_.push_back(exact(limits.least));
@@ -71,6 +71,11 @@ WaysDown RoundSizes::ways_down(double keep_ratio) const {
 
 RoundSize RoundSizes::exact(double keep_ratio) const {
   const WaysDown ways = ways_down(keep_ratio);
+  if (means_ == MeansDown::kTwoWay)
+    return {.keep_ratio = keep_ratio,
+            .up = ways.two_way,
+            .down = ways.two_way,
+            .way = WayDown::kTwoWay};
   RoundSize size{.keep_ratio = keep_ratio, .up = ways.two_way, .down = ways.dense};
   if (ways.joined < size.down) {
     size.down = ways.joined;

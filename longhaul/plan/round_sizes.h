@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -14,12 +15,12 @@ namespace longhaul {
 struct RoundSize {
   double keep_ratio = 1;
   double up = 0;    // bytes of one replica's update
-  double down = 0;  // bytes that come back to each replica, the cheapest way
+  double down = 0;  // bytes that come back to each replica
   WayDown way = WayDown::kDense;
 };
 
 // What each way down would cost. Union: supports counted as independent; those of gradients overlap
-// more. Two-way needs a residual at the hub and is for comparison.
+// more. Two-way needs a residual at the hub.
 struct WaysDown {
   double dense = 0;
   double joined = 0;
@@ -32,10 +33,13 @@ struct RatioLimits {
   double most = 1.0;
 };
 
+// How means come down: the cheapest exact way, or compressed again by the same codec.
+enum class MeansDown : std::uint8_t { kExact, kTwoWay };
+
 class RoundSizes {
  public:
   RoundSizes(const CodecSpec& codec, std::size_t elements, std::size_t replicas,
-             const RatioLimits& limits = {});
+             const RatioLimits& limits = {}, MeansDown means = MeansDown::kExact);
 
   // Exact, from the codec.
   [[nodiscard]] RoundSize exact(double keep_ratio) const;
@@ -52,6 +56,7 @@ class RoundSizes {
   CodecSpec codec_;
   std::size_t elements_;
   std::size_t replicas_;
+  MeansDown means_;
   std::vector<RoundSize> table_;
 };
 

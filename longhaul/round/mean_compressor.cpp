@@ -12,16 +12,25 @@ namespace {
 constexpr const char* kResidual = "mean_residual";
 constexpr const char* kCodec = "mean_codec";
 
+constexpr CodecSpec kDense{.kind = CodecKind::kDense, .values = ValueFormat::kFp32};
+
 }  // namespace
 
-MeanCompressor::MeanCompressor(const CodecSpec& spec, const LayerTable& layers,
-                               std::size_t elements, Workers& workers)
-    : codec_(make_codec(spec, layers, workers)), residual_(elements, 0.0F) {}
+MeanCompressor::MeanCompressor(const Setup& setup, Workers& workers)
+    : keep_ratio_(setup.keep_ratio),
+      seed_(setup.seed),
+      dense_step_(setup.dense_step),
+      codec_(make_codec(setup.codec, setup.layers, workers)),
+      dense_(make_codec(kDense, {}, workers)),
+      residual_(setup.elements, 0.0F) {}
 
-void MeanCompressor::compress(RoundMean& mean, double keep_ratio, std::uint64_t seed) {
+void MeanCompressor::compress(RoundMean& mean, std::uint64_t step) {
   LONGHAUL_CHECK_EQ(mean.values.size(), residual_.size());
-  mean.payload = codec_->take(
-      {.residual = residual_, .increment = mean.values, .keep_ratio = keep_ratio, .seed = seed});
+  Codec& codec = dense_step_ == step ? *dense_ : *codec_;
+  mean.payload = codec.take({.residual = residual_,
+                             .increment = mean.values,
+                             .keep_ratio = keep_ratio_,
+                             .seed = seed_of_round(seed_, step)});
   std::ranges::fill(mean.values, 0.0F);
   add(PayloadView::parse(mean.payload, mean.values.size()).value(), 1.0F, mean.values);
   for (DownLoad& down : mean.down) down = {.way = WayDown::kTwoWay, .bytes = mean.payload.size()};

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,13 +18,21 @@ namespace longhaul {
 
 class MeanCompressor {
  public:
+  struct Setup {
+    CodecSpec codec;
+    LayerTable layers;
+    std::size_t elements = 0;
+    double keep_ratio = 1;
+    std::uint64_t seed = 1;  // that of the replicas: who draws at random draws the same
+    // The mean of this step is not compressed, and what was held back goes with it.
+    std::optional<std::uint64_t> dense_step{};
+  };
   // `workers` must outlive it.
-  MeanCompressor(const CodecSpec& spec, const LayerTable& layers, std::size_t elements,
-                 Workers& workers);
+  MeanCompressor(const Setup& setup, Workers& workers);
 
-  // The mean becomes what everyone is sent of it and of what was held back before; the rest is held
-  // back. Rounds come in order.
-  void compress(RoundMean& mean, double keep_ratio, std::uint64_t seed);
+  // The mean of a round becomes what everyone is sent of it and of what was held back before; the
+  // rest is held back. Rounds come in order.
+  void compress(RoundMean& mean, std::uint64_t step);
 
   // E in OLCO3: what no replica has heard of yet.
   [[nodiscard]] std::span<const float> residual() const { return residual_; }
@@ -33,7 +42,11 @@ class MeanCompressor {
   Status load(const State& state);
 
  private:
+  double keep_ratio_;
+  std::uint64_t seed_;
+  std::optional<std::uint64_t> dense_step_;
   std::unique_ptr<Codec> codec_;
+  std::unique_ptr<Codec> dense_;
   std::vector<float> residual_;
 };
 

@@ -46,6 +46,18 @@ std::size_t last_of_period(std::size_t first, const Plan& plan) {
 
 }  // namespace
 
+std::unique_ptr<MeanCompressor> make_mean_compressor(const EngineSetup& setup, std::size_t elements,
+                                                     Workers& workers) {
+  return std::make_unique<MeanCompressor>(
+      MeanCompressor::Setup{.codec = setup.recipe.codec,
+                            .layers = setup.layers,
+                            .elements = elements,
+                            .keep_ratio = setup.recipe.plan.keep_ratio,
+                            .seed = setup.seed,
+                            .dense_step = setup.final_average},
+      workers);
+}
+
 Engine::Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchange, Workers& workers)
     : setup_(std::move(setup)),
       parameters_(parameters),
@@ -59,6 +71,10 @@ Engine::Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchang
   LONGHAUL_CHECK_GE(plan_.delay_steps, 0);
   const std::size_t period = last_of_period(0, plan_) + 1;
   LONGHAUL_CHECK_LE(parts_.size(), period);
+  if (setup_.final_average) {
+    LONGHAUL_CHECK(parts_.size() == 1 && plan_.merge == Merge::kLate);
+    dense_ = make_codec({.kind = CodecKind::kDense, .values = ValueFormat::kFp32}, {}, workers);
+  }
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     fragments_.push_back(
         {.part = parts_[i],
@@ -68,7 +84,10 @@ Engine::Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchang
 }
 
 std::size_t Engine::next_round() const {
-  return std::ranges::min_element(fragments_, {}, &Fragment::next_round)->next_round;
+  const std::size_t next =
+      std::ranges::min_element(fragments_, {}, &Fragment::next_round)->next_round;
+  const std::uint64_t final = setup_.final_average.value_or(next);
+  return final < step_ ? next : std::min(next, final);
 }
 
 std::vector<RoundId> Engine::rounds_of_step() const {
@@ -87,10 +106,11 @@ ByteBuffer Engine::take(Fragment& fragment, std::span<const float> update) {
     kernels::feed(residual, {.increment = increment});
     return {};
   }
-  ByteBuffer payload = fragment.codec->take({.residual = residual,
-                                             .increment = increment,
-                                             .keep_ratio = plan_.keep_ratio,
-                                             .seed = seed_of_round(setup_.seed, step_)});
+  Codec& codec = is_final_average() ? *dense_ : *fragment.codec;
+  ByteBuffer payload = codec.take({.residual = residual,
+                                   .increment = increment,
+                                   .keep_ratio = plan_.keep_ratio,
+                                   .seed = seed_of_round(setup_.seed, step_)});
   keep_residual(residual);
   return payload;
 }
@@ -125,7 +145,7 @@ bool Engine::take_update(std::span<float> gradient, Payloads& payloads) {
 }
 
 void Engine::take_rest(Payloads& payloads) {
-  if (plan_.period_steps == 1 || next_round() != step_) return;
+  if ((plan_.period_steps == 1 && !is_final_average()) || next_round() != step_) return;
   const std::span<const float> update = rule_->update_without_gradient(now());
   for (std::size_t i = 0; i < fragments_.size(); ++i) payloads[i] = take(fragments_[i], update);
   rule_->accept(parameters_);

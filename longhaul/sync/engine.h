@@ -20,6 +20,7 @@
 #include "longhaul/base/result.h"
 #include "longhaul/base/workers.h"
 #include "longhaul/exchange/exchange.h"
+#include "longhaul/round/mean_compressor.h"
 #include "longhaul/sync/lr_schedule.h"
 #include "longhaul/sync/merge_rule.h"
 #include "longhaul/sync/recipe.h"
@@ -33,10 +34,17 @@ struct EngineSetup {
   double clip = 0;         // largest norm of a gradient; 0: none
   std::uint64_t seed = 1;  // equal on all replicas: of codecs that draw at random
   LayerTable layers;
+  // In this step everything that a replica has not told goes into a round, uncompressed: after its
+  // merge the shared model is the mean of all replicas. For `late`, and a model in one piece.
+  std::optional<std::uint64_t> final_average{};
 };
 
 // Could an engine of that setup come to that plan?
 Status check_plan(const Plan& plan, const EngineSetup& setup);
+
+// Of a two-way recipe: what the means go through. `workers` must outlive it.
+std::unique_ptr<MeanCompressor> make_mean_compressor(const EngineSetup& setup, std::size_t elements,
+                                                     Workers& workers);
 
 class Engine {
  public:
@@ -110,8 +118,9 @@ class Engine {
   };
   using Payloads = std::vector<ByteBuffer>;  // by fragment; empty: nothing to send, or no round
 
+  [[nodiscard]] bool is_final_average() const { return setup_.final_average == step_; }
   [[nodiscard]] bool has_round(const Fragment& fragment) const {
-    return fragment.next_round == step_;
+    return fragment.next_round == step_ || is_final_average();
   }
   // False, and nothing taken, if there is something in it that is not finite.
   bool take_update(std::span<float> gradient, Payloads& payloads);
@@ -140,6 +149,7 @@ class Engine {
   Exchange& exchange_;
   std::vector<Part> parts_;
   std::vector<Fragment> fragments_;  // of the parts, in their order
+  std::unique_ptr<Codec> dense_;     // for the final average
   std::unique_ptr<MergeRule> rule_;
   std::vector<float> residual_;
   double leaked_ = 0;

@@ -27,6 +27,10 @@ struct Recipe {
   LocalSteps local;
   PlannerKind planner = PlannerKind::kNone;  // what moves the plan during the run
   bool is_free = false;                      // on links without cost: a yardstick
+
+  [[nodiscard]] MeansDown means_down() const {
+    return is_two_way ? MeansDown::kTwoWay : MeansDown::kExact;
+  }
 };
 
 std::span<const Recipe> all_recipes();

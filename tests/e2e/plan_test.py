@@ -33,13 +33,20 @@ class PlanCommand(CommandTest):
 
     def test_every_recipe_has_a_plan(self):
         for recipe, keep_ratio, delay_steps in (("d-sgd", 1, 0), ("static", 0.05, 3), ("cocktail", 0.02, 1),
-                                                ("accordion", 0.99, 0), ("dga", 1, 4)):
+                                                ("accordion", 0.99, 0), ("dga", 1, 4), ("olco3-tc", 0.05, 8),
+                                                ("diloco", 1, 0)):
             plan = self.planned(*GPT2_OVER_A_WAN, "--recipe", recipe)
             self.assertEqual((plan["recipe"], plan["keep_ratio"], plan["delay_steps"]),
                              (recipe, keep_ratio, delay_steps))
         for recipe in ("auto", "deco", "deco-late", "deco-ahead", "frozen", "random-plan"):
             plan = self.planned(*GPT2_OVER_A_WAN, "--recipe", recipe)
             self.assertTrue(0.0003 <= plan["keep_ratio"] < 0.1, plan)
+
+    def test_a_period_spreads_the_bytes(self):
+        # Dense updates once in 30 steps: 30 steps of computing, two latencies, and 496 MB up and down.
+        plan = self.planned(*GPT2_OVER_A_WAN, "--recipe", "diloco")
+        self.assertEqual(plan["period_steps"], 30)
+        self.assertAlmostEqual(plan["step_time_s"], (30 * 0.25 + 0.06 + 2 * 496e6 / 62.5e6) / 30, places=3)
 
     def test_d_sgd_waits_for_the_network(self):
         # 496 MB up and as much down over 62.5 MB/s, two latencies, one step.
@@ -77,8 +84,6 @@ class PlanCommand(CommandTest):
                 (GPT2_OVER_A_WAN + ("--replicas", "0"), "--replicas"),
                 (GPT2_OVER_A_WAN + ("--recipe", "fast"), "--recipe", "auto"),
                 (GPT2_OVER_A_WAN + ("--recipe", "ideal"), "--recipe", "link"),
-                (GPT2_OVER_A_WAN + ("--recipe", "diloco"), "--recipe", "a round in every step", "diloco"),
-                (GPT2_OVER_A_WAN + ("--recipe", "olco3-tc"), "--recipe", "a round in every step"),
                 (GPT2_OVER_A_WAN + ("--out", "map.svg"), "--out", "--map"),
                 (GPT2_OVER_A_WAN[:-2], "--latency"),
         ):

@@ -15,14 +15,16 @@ constexpr std::size_t kMeanElements = 5000;
 
 TEST(MeanCompressor, SendsInTheEndAllThatTheMeansHeld) {
   Workers alone;
-  MeanCompressor compressor(parse_codec("top_k/bf16").value(), {}, kMeanElements, alone);
+  MeanCompressor compressor(
+      {.codec = parse_codec("top_k/bf16").value(), .elements = kMeanElements, .keep_ratio = 0.05},
+      alone);
   std::vector<double> held(kMeanElements);
   std::vector<double> sent(kMeanElements);
   double scale = 0;
   for (std::uint64_t round = 0; round < 20; ++round) {
     RoundMean mean{.values = testing_data::normal_update(kMeanElements, round), .down = {{}, {}}};
     for (std::size_t j = 0; j < kMeanElements; ++j) held[j] += static_cast<double>(mean.values[j]);
-    compressor.compress(mean, 0.05, round);
+    compressor.compress(mean, round);
     for (std::size_t j = 0; j < kMeanElements; ++j) sent[j] += static_cast<double>(mean.values[j]);
     for (const DownLoad& down : mean.down) {
       EXPECT_EQ(down.way, WayDown::kTwoWay);
@@ -40,12 +42,35 @@ TEST(MeanCompressor, SendsInTheEndAllThatTheMeansHeld) {
 
 TEST(MeanCompressor, ThePayloadIsTheMean) {
   Workers alone;
-  MeanCompressor compressor(parse_codec("chunk_top_k/2bit").value(), {}, kMeanElements, alone);
+  MeanCompressor compressor({.codec = parse_codec("chunk_top_k/2bit").value(),
+                             .elements = kMeanElements,
+                             .keep_ratio = 1.0 / 64},
+                            alone);
   RoundMean mean{.values = testing_data::normal_update(kMeanElements, 1)};
-  compressor.compress(mean, 1.0 / 64, 0);
+  compressor.compress(mean, 0);
   std::vector<float> decoded(kMeanElements);
   add(PayloadView::parse(mean.payload, kMeanElements).value(), 1.0F, decoded);
   EXPECT_EQ(decoded, mean.values);
+}
+
+TEST(MeanCompressor, HoldsNothingBackInADenseStep) {
+  Workers alone;
+  MeanCompressor compressor({.codec = parse_codec("top_k/bf16").value(),
+                             .elements = kMeanElements,
+                             .keep_ratio = 0.05,
+                             .dense_step = 7},
+                            alone);
+  std::vector<double> rest(kMeanElements);
+  for (const std::uint64_t step : {3U, 7U}) {
+    RoundMean mean{.values = testing_data::normal_update(kMeanElements, step)};
+    for (std::size_t j = 0; j < kMeanElements; ++j) rest[j] += static_cast<double>(mean.values[j]);
+    compressor.compress(mean, step);
+    for (std::size_t j = 0; j < kMeanElements; ++j) rest[j] -= static_cast<double>(mean.values[j]);
+  }
+  for (std::size_t j = 0; j < kMeanElements; ++j) {
+    ASSERT_EQ(compressor.residual()[j], 0.0F);
+    ASSERT_NEAR(rest[j], 0, 1e-6);
+  }
 }
 
 }  // namespace

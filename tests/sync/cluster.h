@@ -112,11 +112,8 @@ class Cluster {
       : setup_(setup), workload_(workload), network_(peers(weights), workers_) {
     network_.plan_with([this](const ClosedRound&) { return std::exchange(next_plan_, {}); });
     const std::size_t elements = workload.initial_parameters().size();
-    if (setup.recipe.is_two_way) {
-      network_.compress_means(
-          std::make_unique<MeanCompressor>(setup.recipe.codec, setup.layers, elements, workers_),
-          setup.recipe.plan.keep_ratio, setup.seed);
-    }
+    if (setup.recipe.is_two_way)
+      network_.compress_means(make_mean_compressor(setup, elements, workers_));
     for (std::size_t i = 0; i < weights.size(); ++i) {
       ClusterReplica replica{.learner = workload.make_learner(i),
                              .returning = std::make_unique<ReturningExchange>(network_.exchange(i)),

@@ -213,5 +213,42 @@ TEST(LocalSteps, TheIdentityNoticesAMessageThatIsLost) {
   EXPECT_GT(identity_error(cluster, workload), 1e-5);
 }
 
+// The last step may end no period: what is left of it goes into the average as well.
+TEST(FinalAverage, MakesTheSharedModelTheMeanOfTheReplicas) {
+  for (const char* name : {"olco3-oc", "olco3-tc", "static"}) {
+    SCOPED_TRACE(name);
+    constexpr std::uint64_t kLast = 41;
+    EngineSetup setup{.recipe = find_recipe(name).value(),
+                      .optimizer = {.kind = OptimizerKind::kMomentum},
+                      .lr = {.peak = 0.02},
+                      .final_average = kLast};
+    QuadraticWorkload workload(kIdentityElements);
+    Cluster cluster(setup, workload, {1, 2, 0.5});
+    for (std::uint64_t step = 0; step <= kLast; ++step) cluster.step();
+    const Doubles moved = mean_over_replicas(
+        cluster, [](const ClusterReplica& r, std::size_t j) { return r.updates[j]; });
+    for (const ClusterReplica& replica : cluster.replicas) {
+      ASSERT_TRUE(replica.engine->drain().ok());
+      double off = 0;
+      double all = 0;
+      for (std::size_t j = 0; j < moved.size(); ++j) {
+        const auto initial = static_cast<double>(workload.initial_parameters()[j]);
+        const float shared = replica.engine->shared()[j];
+        ASSERT_EQ(replica.learner->parameters()[j], shared);
+        off += std::abs(static_cast<double>(shared) - (initial - moved[j]));
+        all += std::abs(moved[j]);
+      }
+      EXPECT_LT(off / all, 1e-5);
+    }
+    setup.final_average.reset();
+    Cluster without(setup, workload, {1, 2, 0.5});
+    for (std::uint64_t step = 0; step <= kLast; ++step) without.step();
+    for (const ClusterReplica& replica : without.replicas)
+      ASSERT_TRUE(replica.engine->drain().ok());
+    EXPECT_NE(digest_of(without.replicas[0].engine->shared()),
+              digest_of(cluster.replicas[0].engine->shared()));
+  }
+}
+
 }  // namespace
 }  // namespace longhaul::testing
