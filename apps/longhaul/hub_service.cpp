@@ -19,6 +19,7 @@ constexpr Seconds kTellEvery{10.0};
 nlohmann::ordered_json plan_json(const Decision& decision) {
   return {{"keep_ratio", decision.plan.keep_ratio},
           {"delay_steps", decision.plan.delay_steps},
+          {"period_steps", decision.plan.period_steps},
           {"merge", name_of(decision.plan.merge)},
           {"predicted_step_time_s", decision.step_time.count()},
           {"reason", decision.reason}};

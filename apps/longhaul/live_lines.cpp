@@ -18,6 +18,8 @@ std::string head_of(const RehearsalView& view, const std::string& target) {
                      std::to_string(view.status.at("next_round").get<std::size_t>()) +
                      formatted(", keep %.3g %%", 100 * view.status.at("keep_ratio").get<double>()) +
                      formatted(", %.0f steps late", view.status.at("delay_steps").get<double>());
+  if (view.status.at("period_steps").get<double>() > 1)
+    head += formatted(", every %.0f", view.status.at("period_steps").get<double>());
   if (view.metric) head += ", " + target + formatted(" %.4f", *view.metric);
   if (view.faults > 0) head += ", fault " + std::to_string(view.faults) + ": " + view.fault;
   return head;

@@ -55,6 +55,7 @@ void Rehearsal::on_hub(const Json& event) {
                           .time = Seconds(event.at("time_s").get<double>()),
                           .plan = {.keep_ratio = event.at("keep_ratio"),
                                    .delay_steps = event.at("delay_steps"),
+                                   .period_steps = event.at("period_steps"),
                                    .merge = merge.ok() ? *merge : Merge::kOptimizer},
                           .predicted_step_time = Seconds(number(event, "predicted_step_time_s")),
                           .reason = event.at("reason")});
@@ -193,6 +194,7 @@ Result<lab::RunResult> Rehearsal::result() {
   }
   run_.keep_ratio = status.at("keep_ratio");
   run_.delay_steps = status.at("delay_steps");
+  run_.period_steps = status.at("period_steps");
   run_.merge = status.at("merge");
   run_.codec = job_->recipe.recipe.codec.name();
   run_.predicted_step_time = view_.predicted_step_time;

@@ -45,8 +45,9 @@ std::string member_line(const v1::MemberReport& member) {
 
 std::string plan_text(const v1::Plan& plan) {
   std::array<char, 128> text{};
-  (void)std::snprintf(text.data(), text.size(), "keep ratio %.4g, delay %u, merge %s",
-                      plan.keep_ratio(), plan.delay_steps(), plain(plan.merge()).c_str());
+  (void)std::snprintf(text.data(), text.size(), "keep ratio %.4g, delay %u, period %u, merge %s",
+                      plan.keep_ratio(), plan.delay_steps(), plan.period_steps(),
+                      plain(plan.merge()).c_str());
   return text.data();
 }
 
@@ -79,6 +80,7 @@ nlohmann::ordered_json status_json(const v1::StatusReport& report) {
           {"next_round", report.next_round()},
           {"keep_ratio", report.plan().keep_ratio()},
           {"delay_steps", report.plan().delay_steps()},
+          {"period_steps", report.plan().period_steps()},
           {"merge", report.plan().merge()},
           {"reason", report.reason()},
           {"refused", report.refused()},
