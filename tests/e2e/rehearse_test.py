@@ -118,6 +118,26 @@ class Mishaps(RehearseTest):
         self.assertEqual((run["status"], run["final_loss"]), ("diverged", None))
 
 
+class LocalSteps(RehearseTest):
+    def test_they_end_with_the_bits_of_the_lab(self):
+        words = ("smoke", "--recipe", "olco3-oc,olco3-tc,olco3-vq,overlap-local-sgd,streaming-diloco,sparseloco", "--set",
+                 "train.stop=steps", "--set", "train.steps=62", "--set", "replica.step_time=10ms")
+        self.ended(self.start(*words), 0)
+        lab = self.longhaul("lab", *words, "--json")
+        self.assertEqual(lab.returncode, 0, lab.stderr)
+        self.assertEqual([run["digest"] for run in self.results()],
+                         [run["digest"] for run in json.loads(lab.stdout)["runs"]])
+
+    def test_the_last_step_makes_one_model_of_all(self):
+        words = ("smoke", "--recipe", "olco3-tc", "--set", "train.stop=steps", "--set", "train.steps=18", "--set",
+                 "replica.step_time=10ms", "--set", "train.final_average=yes")
+        self.ended(self.start(*words), 0)
+        lab = self.longhaul("lab", *words, "--json")
+        self.assertEqual(self.results()[0]["digest"], json.loads(lab.stdout)["runs"][0]["digest"])
+        self.assert_refused(self.longhaul("lab", "smoke", "--recipe", "diloco", "--set", "train.final_average=yes"),
+                            "train.final_average", "diloco")
+
+
 class Faults(RehearseTest):
     def test_it_survives_its_own_faults(self):
         rehearse = self.start("smoke", "--recipe", "deco", "--set", "train.steps=100000", "--faults", 6, "--books", "--json")
@@ -129,6 +149,12 @@ class Faults(RehearseTest):
         self.assertIsNotNone(run["time_to_target_s"])
         self.assertEqual(self.left_behind(), [str(self.directory / "r/deco-1/books")])
         books.main(self.directory / "r/deco-1/books")
+
+    def test_local_steps_survive_them_too(self):
+        rehearse = self.start("smoke", "--recipe", "olco3-oc", "--set", "train.steps=100000", "--faults", 4, "--fault-seed", 2)
+        _, err = self.ended(rehearse, 0)
+        self.assertIn("4 faults, ", err)
+        self.assertIsNotNone(self.results()[0]["time_to_target_s"])
 
     def test_wrong_use(self):
         for arguments, *expected in (
