@@ -168,9 +168,9 @@ Status Rehearsal::check_end() const {
 }
 
 std::string Rehearsal::fault_report() const {
-  return std::to_string(faults_ ? faults_->begun() : 0) + " faults, " + std::to_string(run_.steps) +
-         " rounds, each closed once, " + std::to_string(audit_.contributions()) +
-         " updates in them; all models are equal";
+  return std::to_string(faults_ ? faults_->begun() : 0) + " faults, " +
+         std::to_string(audit_.rounds()) + " rounds, each closed once, " +
+         std::to_string(audit_.contributions()) + " updates in them; all models are equal";
 }
 
 Result<lab::RunResult> Rehearsal::result() {

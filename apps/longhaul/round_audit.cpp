@@ -16,6 +16,7 @@ void RoundAudit::on_round(const nlohmann::ordered_json& event) {
   if (from > end_ && !may_miss_)
     note("a round between steps " + std::to_string(end_) + " and " + std::to_string(from) +
          " is missing");
+  ++rounds_;
   end_ = round + 1;
   next_ = event.at("next");
   may_miss_ = false;

@@ -23,6 +23,8 @@ class RoundAudit {
   // `steps`: of the whole run.
   [[nodiscard]] Status verdict(std::size_t steps) const;
   [[nodiscard]] std::uint64_t contributions() const { return contributions_; }
+  // That were told of.
+  [[nodiscard]] std::uint64_t rounds() const { return rounds_; }
 
  private:
   void note(const std::string& what);
@@ -30,6 +32,7 @@ class RoundAudit {
   std::uint64_t end_ = 0;   // the step after that of the last round
   std::uint64_t next_ = 0;  // the round after the last one
   bool may_miss_ = false;
+  std::uint64_t rounds_ = 0;
   std::uint64_t contributions_ = 0;
   std::optional<Error> wrong_;
 };

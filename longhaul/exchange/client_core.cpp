@@ -19,9 +19,11 @@ constexpr std::size_t kMostTransfers = 4096;
 constexpr std::size_t kStateOverhead = 1 << 20;
 constexpr std::size_t kMostWaiting = 16;  // transfers before a probe
 
-// Dense means and snapshots with two states of an optimizer fit.
+constexpr std::size_t kMostStateTensors = 16;  // two of an optimizer, and anchors of rounds
+
 CargoLimits limits_of(std::size_t elements) {
-  return {.most_bytes = 4 * elements * 4 + kStateOverhead, .most_transfers = kMostTransfers};
+  return {.most_bytes = kMostStateTensors * elements * sizeof(float) + kStateOverhead,
+          .most_transfers = kMostTransfers};
 }
 
 Error broken(const std::string& what) { return Error{ErrorCode::kCorruptPayload, "hub: " + what}; }

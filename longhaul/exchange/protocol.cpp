@@ -62,17 +62,20 @@ v1::LayerTable to_message(const LayerTable& layers) {
 
 Result<LayerTable> layers_from(const v1::LayerTable& message, std::size_t elements) {
   LayerTable layers;
+  std::size_t end = 0;
   for (const v1::Layer& one : message.layers()) {
     Layer layer{.name = one.name(),
                 .offset = one.offset(),
                 .count = one.count(),
                 .shape = {one.shape().begin(), one.shape().end()}};
-    const bool is_inside =
-        layer.offset <= elements && layer.count <= elements - layer.offset && layer.count > 0;
-    if (!is_inside || !is_shape_of(layer))
+    const bool is_next = layer.offset == end && layer.count > 0 && layer.count <= elements - end;
+    if (!is_next || !is_shape_of(layer))
       return Error{ErrorCode::kMismatch, "a layer that does not fit its model"};
+    end += layer.count;
     layers.push_back(std::move(layer));
   }
+  if (!layers.empty() && end != elements)
+    return Error{ErrorCode::kMismatch, "layers that are not the whole model"};
   return layers;
 }
 

@@ -30,7 +30,7 @@ v1::Plan to_message(const Plan& plan);
 Result<Plan> plan_from(const v1::Plan& message);
 
 v1::LayerTable to_message(const LayerTable& layers);
-// Refuses layers that do not fit a model of so many elements.
+// One after the other they make a model of so many elements, or there are none; refuses all else.
 Result<LayerTable> layers_from(const v1::LayerTable& message, std::size_t elements);
 
 }  // namespace longhaul

@@ -10,8 +10,6 @@
 namespace longhaul {
 namespace {
 
-// Names in a state.
-
 std::string mean_name(const RoundId& round) {
   return "mean." + std::to_string(round.step) + '.' + std::to_string(round.part);
 }

@@ -13,6 +13,11 @@ namespace {
 
 constexpr std::size_t kDigests = 64;
 
+EngineSetup without_gradients(EngineSetup setup) {
+  setup.computes = false;
+  return setup;
+}
+
 }  // namespace
 
 Result<Mean> Follower::Shelf::collect(RoundId round, Deadline /*deadline*/) {
@@ -27,7 +32,7 @@ Result<Mean> Follower::Shelf::collect(RoundId round, Deadline /*deadline*/) {
 Follower::Follower(const EngineSetup& setup, std::vector<float> initial)
     : parameters_(std::move(initial)),
       plan_(setup.recipe.plan),
-      engine_(setup, parameters_, shelf_, workers_) {
+      engine_(without_gradients(setup), parameters_, shelf_, workers_) {
   note_digest();
   go_on();
 }

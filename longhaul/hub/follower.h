@@ -27,7 +27,7 @@ class Follower {
   [[nodiscard]] std::uint64_t next_round() const;
   [[nodiscard]] std::uint64_t next_to_close() const;
   // The part of the model that the round of this step is about, if it is one that a replica can
-  // have begun and that has not closed.
+  // have begun and that is not merged.
   struct OpenRound {
     std::uint32_t part = 0;
     std::size_t elements = 0;

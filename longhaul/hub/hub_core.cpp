@@ -14,8 +14,7 @@ namespace longhaul {
 namespace {
 
 constexpr std::uint64_t kMostMeansOnTheWay = 4;
-constexpr std::uint64_t kMostRoundsAhead = 1024;  // of an update, before the round that closes next
-constexpr std::size_t kMostTransfers = 1100;      // as many rounds, and a probe
+constexpr std::size_t kMostTransfers = 1100;  // as many rounds, and a probe
 constexpr std::size_t kPayloadOverhead = 1 << 16;
 constexpr std::size_t kPendingOverhead = std::size_t{64} << 20U;
 constexpr std::size_t kMostNewcomers = 512;
@@ -70,6 +69,7 @@ Status HubCore::resume() {
   if (!training_) return Done{};
   elements_ = training_->model().shared().size();
   layers_ = training_->layers();
+  if (training_->journal().end() == 0) initial_digest_ = digest_of(training_->model().shared());
   if (setup_.steps > 0) last_step_ = setup_.steps - 1;
   log_.info("goes on at round " + std::to_string(training_->book().next_step()));
   return Done{};
@@ -287,9 +287,8 @@ void HubCore::on_report(Session& session, const v1::Report& report) {
 }
 
 void HubCore::on_chunk(Session& session, StreamId lane, v1::Chunk& chunk, TimePoint now) {
-  if (chunk.cargo() == v1::CARGO_UPDATE && training_ &&
-      chunk.step() > training_->book().next_step() + kMostRoundsAhead) {
-    reject(session, "an update of a round far ahead");
+  if (chunk.cargo() == v1::CARGO_UPDATE && training_ && chunk.step() > training_->model().step()) {
+    reject(session, "an update of a step that nobody can have reached");
     return;
   }
   Result<std::optional<Arrival>> arrival = chunk_taken(session, lane, chunk, now);

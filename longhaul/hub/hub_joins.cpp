@@ -86,6 +86,9 @@ Status HubCore::check_model(const v1::Join& join) const {
                    " parameters; this hub takes at most " + std::to_string(setup_.most_elements));
   if (!join.is_fresh() && join.run() != run_.id)
     return refused("it has the state of another run than this hub's, which may have begun anew");
+  const Recipe& recipe = setup_.training.engine.recipe;
+  if (join.elements() < static_cast<std::uint64_t>(recipe.local.fragments))
+    return refused("a model with fewer parameters than fragments");
   const Result<LayerTable> layers = layers_from(join.layers(), join.elements());
   if (!layers.ok()) return layers.error();
   if (elements_ == 0) return Done{};

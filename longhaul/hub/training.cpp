@@ -109,6 +109,7 @@ bool is_undamaged(const JournalRound& round) {
 // A round that the snapshot has not merged happens again.
 bool replay(const JournalRound& round, std::uint64_t closed_until, Reopened& all) {
   const auto open = all.model->open_round(round.step);
+  if (round.step != all.model->next_to_close()) return false;
   if (!open || open->part != round.part || open->elements != round.elements) return false;
   if (all.compressor && round.step >= closed_until) {
     if (!round.whole) return false;
@@ -140,20 +141,26 @@ Result<Reopened> reopened(TrainingSetup setup, Workers& workers) {
   Status loaded = all.model->load(state);
   if (loaded.ok() && all.compressor) loaded = all.compressor->load(state);
   if (!loaded.ok()) return std::move(loaded).error().within(setup.directory.string());
-  const auto told = state.value<std::uint64_t>(kClosedUntil);
+  auto closed_until = state.value<std::uint64_t>(kClosedUntil);
+  if (!closed_until.ok()) return std::move(closed_until).error().within(setup.directory.string());
   const std::uint64_t unmerged = all.model->next_round();
-  const std::uint64_t closed_until = told.ok() ? *told : unmerged;
   const JournalLimits limits = limits_for_model(setup.journal, elements);
   std::vector<JournalRound>& rounds = (*left)->rounds;
-  all.journal = Journal(limits, rounds.empty() ? closed_until : rounds.front().step);
+  all.journal = Journal(limits, rounds.empty() ? *closed_until : rounds.front().from);
   for (JournalRound& round : rounds) {
-    if (round.elements == 0) round.elements = elements;  // from before there were parts
     if (!is_undamaged(round)) break;
-    if (round.step >= unmerged && !replay(round, closed_until, all)) break;
+    if (round.step >= unmerged && !replay(round, *closed_until, all))
+      return Error{ErrorCode::kCorruptPayload, setup.directory.string() + ": round " +
+                                                   std::to_string(round.step) +
+                                                   " does not follow from its snapshot"};
     all.journal.add(std::move(round), all.model->next_round());
   }
+  if (all.journal.end() >= *closed_until) return all;
   // What is left of older logs does not reach the snapshot: of no use to anyone.
-  if (all.journal.end() < closed_until) all.journal = Journal(limits, closed_until);
+  if (unmerged < *closed_until)
+    return Error{ErrorCode::kCorruptPayload,
+                 setup.directory.string() + ": rounds that its snapshot needs are missing"};
+  all.journal = Journal(limits, *closed_until);
   return all;
 }
 
@@ -247,7 +254,9 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
   journal_.add(std::move(round), model_->next_round());
   outcome.next = model_->next_to_close();
   book_.expect(outcome.next);
-  while (!sent_.empty() && sent_.front().step + kSentRounds <= outcome.step) sent_.pop_front();
+  const auto period = static_cast<std::uint64_t>(model_->plan().period_steps);
+  while (!sent_.empty() && sent_.front().step + kSentRounds * period <= outcome.step)
+    sent_.pop_front();
   // Payloads are as much as the mean, for each replica: only where one of them is better off.
   if (std::ranges::find(mean.down, WayDown::kForwarded, &DownLoad::way) != mean.down.end())
     sent_.push_back(std::move(sent));

@@ -11,11 +11,15 @@ Result<EngineSetup> engine_setup(const Job& job, const LayerTable& layers) {
   if (!optimizer.ok()) return optimizer.error();
   std::optional<std::uint64_t> final_average;
   if (train.final_average == "yes") {
-    if (job.recipe.recipe.plan.merge != Merge::kLate || job.recipe.recipe.local.fragments > 1)
-      return Error{
-          ErrorCode::kInvalidArgument,
-          "train.final_average: expected a recipe with merge = late and one fragment, got " +
-              std::string(job.recipe.recipe.name)};
+    const Recipe& recipe = job.recipe.recipe;
+    const bool stays_late =
+        recipe.plan.merge == Merge::kLate &&
+        (recipe.planner == PlannerKind::kNone || recipe.planner == PlannerKind::kDeco);
+    if (!stays_late || recipe.local.fragments > 1)
+      return Error{ErrorCode::kInvalidArgument,
+                   "train.final_average: expected a recipe that always merges late, in one piece, "
+                   "got " +
+                       std::string(recipe.name)};
     final_average = train.steps - 1;
   }
   return EngineSetup{

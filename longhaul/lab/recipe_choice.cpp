@@ -62,10 +62,12 @@ Status check_planned(const std::string& text, PlannerKind planner, const RecipeS
   if (settings.merge && !keeps_merge) return refuse("merge");
   if (settings.period_steps.value_or(1) > 1) {
     return Error{ErrorCode::kInvalidArgument,
-                 "recipe " + text + ": period_steps: its planner has a round in every step"};
+                 "recipe " + text + ": period_steps is not for you to set (static takes it)"};
   }
   return Done{};
 }
+
+constexpr int kMostAnchors = 8;
 
 Status check_together(const std::string& text, const Recipe& recipe, const TrainSettings& train) {
   const Plan& plan = recipe.plan;
@@ -84,6 +86,9 @@ Status check_together(const std::string& text, const Recipe& recipe, const Train
                   " is longer than the run, train.steps = " + std::to_string(train.steps) +
                   ": no round would close");
   }
+  if (plan.merge == Merge::kAnchor && plan.delay_steps > kMostAnchors * plan.period_steps)
+    return refuse("merge = anchor keeps an anchor for each period of delay, at most " +
+                  std::to_string(kMostAnchors));
   if (recipe.is_two_way && (local.fragments > 1 || recipe.planner != PlannerKind::kNone))
     return refuse("a compressed mean is of the whole model, and its plan fixed");
   if (local.fragments > plan.period_steps)

@@ -208,8 +208,9 @@ Status Engine::check_mean(const Mean& mean, RoundId round) const {
   if (mean.round != round || mean.values->size() != parts_.at(round.part).count)
     return Error{ErrorCode::kCorruptPayload, name + ": of another part of the model"};
   if (!mean.next_plan) return Done{};
-  Status plan = check_plan(*mean.next_plan, setup_);
-  return plan.ok() ? plan : std::move(plan).error().within(name);
+  const Status plan = check_plan(*mean.next_plan, setup_);
+  if (plan.ok()) return plan;
+  return Error{ErrorCode::kCorruptPayload, name + ": " + plan.error().message};
 }
 
 Status Engine::merge_oldest(Deadline deadline) {
@@ -251,7 +252,7 @@ Status Engine::merge_due(Deadline deadline) {
   for (Fragment& fragment : fragments_) {
     if (fragment.next_round < step_) fragment.next_round = last_of_period(step_, plan_);
   }
-  rule_->place(now(), residual_, parameters_);
+  if (setup_.computes) rule_->place(now(), residual_, parameters_);
   return Done{};
 }
 

@@ -34,6 +34,7 @@ struct EngineSetup {
   double clip = 0;         // largest norm of a gradient; 0: none
   std::uint64_t seed = 1;  // equal on all replicas: of codecs that draw at random
   LayerTable layers;
+  bool computes = true;  // false: nobody takes gradients here, so it need not stand anywhere
   // In this step everything that a replica has not told goes into a round, uncompressed: after its
   // merge the shared model is the mean of all replicas. For `late`, and a model in one piece.
   std::optional<std::uint64_t> final_average{};
@@ -94,8 +95,7 @@ class Engine {
   [[nodiscard]] std::size_t steps_done() const { return step_; }
   // The step that has the next round: this one, or a later one of this period.
   [[nodiscard]] std::size_t next_round() const;
-  // Those of this step; none, if it has none. Each step has one at most, unless the period of a
-  // model in fragments was changed.
+  // Those of this step: one at most, but in tests that change the period of fragments.
   [[nodiscard]] std::vector<RoundId> rounds_of_step() const;
   // The first half of this step is done: merge_due() comes next.
   [[nodiscard]] bool is_half_done() const { return is_half_done_; }

@@ -118,11 +118,13 @@ constexpr std::array kRecipes{
            .codec = kTopBf16,
            .plan = {.merge = Merge::kAhead},
            .planner = PlannerKind::kDeco},
-    Recipe{.name = "auto",
-           .summary = "compression, delay and merge rule by the least predicted time to the target",
-           .codec = kTopBf16,
-           .plan = {.merge = Merge::kLate},
-           .planner = PlannerKind::kAuto},
+    Recipe{
+        .name = "auto",
+        .summary =
+            "compression, delay, period and merge rule by the least predicted time to the target",
+        .codec = kTopBf16,
+        .plan = {.merge = Merge::kLate},
+        .planner = PlannerKind::kAuto},
     Recipe{.name = "frozen",
            .summary = "what auto chooses at the start, kept",
            .codec = kTopBf16,

@@ -15,6 +15,7 @@ namespace {
 
 // Names in a checkpoint, beside those of the engine and the learner.
 constexpr const char* kFirstStep = "first_step";
+constexpr const char* kNextRound = "next_round";
 constexpr const char* kLoss = "loss";
 constexpr const char* kRun = "run";
 constexpr const char* kSent = "sent";
@@ -65,6 +66,8 @@ State Replica::save() const {
   learner_.save(state);
   state.values[kRun] = client_.run();
   state.values[kFirstStep] = first_step_;
+  const std::deque<RoundId>& in_flight = engine_->in_flight();
+  state.values[kNextRound] = in_flight.empty() ? engine_->next_round() : in_flight.front().step;
   if (std::isfinite(facts_.loss)) state.values[kLoss] = facts_.loss;
   std::vector<std::uint64_t> sent;
   for (const auto& [step, payload] : client_.unmerged()) {
@@ -78,21 +81,18 @@ State Replica::save() const {
 Status stand_at(const State& checkpoint, ClientSetup& client) {
   Status version = check_saved_version(checkpoint);
   if (!version.ok()) return std::move(version).error().within("checkpoint");
-  const auto in_flight = checkpoint.value<std::vector<std::uint64_t>>("in_flight");
-  const auto next_rounds = checkpoint.value<std::vector<std::uint64_t>>("next_rounds");
+  const auto next_round = checkpoint.value<std::uint64_t>(kNextRound);
   const auto first_step = checkpoint.value<std::uint64_t>(kFirstStep);
   const auto run = checkpoint.value<std::uint64_t>(kRun);
   const auto sent = checkpoint.value<std::vector<std::uint64_t>>(kSent);
-  if (!in_flight.ok()) return in_flight.error();
-  if (!next_rounds.ok()) return next_rounds.error();
-  if (next_rounds->empty()) return Error{ErrorCode::kMismatch, "next_rounds: none"};
+  if (!next_round.ok()) return next_round.error();
   if (!first_step.ok()) return first_step.error();
   if (!run.ok()) return run.error();
   if (!sent.ok()) return sent.error();
   client.is_fresh = false;
   client.run = *run;
   client.initial.reset();
-  client.next_round = in_flight->empty() ? std::ranges::min(*next_rounds) : in_flight->front();
+  client.next_round = *next_round;
   client.first_step = *first_step;
   for (const std::uint64_t round : *sent) {
     const Result<ByteView> payload = checkpoint.blob(name_in_round(kUpdate, {.step = round}));

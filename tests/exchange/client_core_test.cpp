@@ -228,10 +228,55 @@ TEST_F(ClientCoreTest, AMeanThatComesAgainIsNotToldAgain) {
   enroll(0);
   for (int i = 0; i < 2; ++i) {
     closed(0, 9);
-    mean(0, 5);
+    closed(1, 9);
+    mean(1, 5);
+    breaks();
+    connect();
   }
-  EXPECT_EQ(news_.means, (Means{{0, 5.0F}}));
+  closed(0, 9);
+  mean(0, 5);
+  EXPECT_EQ(news_.means, (Means{{1, 5.0F}, {0, 5.0F}}));
   EXPECT_EQ(news_.owns.front(), 9U);
+}
+
+// What the hub did not announce before a later round does not exist.
+TEST_F(ClientCoreTest, KnowsWhichMeansItHasThoughStepsHaveNoRound) {
+  enroll(0);
+  closed(3);
+  closed(7);
+  mean(7, 6);
+  breaks();
+  connect();
+  EXPECT_EQ(join_.next_round(), 3U) << "the mean of step 3 has not come";
+  closed(3);
+  closed(7);
+  mean(3, 5);
+  breaks();
+  connect();
+  EXPECT_EQ(join_.next_round(), 7U) << "whose mean did not come again on this connection";
+  closed(7);
+  mean(7, 6);
+  EXPECT_EQ(news_.means, (Means{{7, 6.0F}, {3, 5.0F}}));
+  breaks();
+  connect();
+  EXPECT_EQ(join_.next_round(), 8U);
+}
+
+TEST_F(ClientCoreTest, RoundsThatDoNotCloseInOrderEndTheConnection) {
+  enroll(0);
+  closed(7);
+  closed(3);
+  EXPECT_EQ(core_.reconnections(), 1U);
+}
+
+TEST_F(ClientCoreTest, AMeanOfMoreThanTheModelEndsTheConnection) {
+  enroll(0);
+  Frame frame;
+  frame.mutable_closed()->set_elements(1'000'000);
+  frame.mutable_closed()->set_way(v1::WAY_UNION);
+  hear(control_, frame);
+  mean(0, 5);
+  EXPECT_EQ(core_.reconnections(), 1U);
 }
 
 TEST_F(ClientCoreTest, AnUpdateWhoseMeanIsHereIsNotSent) {

@@ -29,6 +29,10 @@ TEST(LayersFrom, ReadsWhatWasWritten) {
 
 TEST(LayersFrom, RefusesWhatDoesNotFitTheModel) {
   constexpr std::size_t kHuge = ~std::size_t{0};
+  const LayerTable overlap{{.count = 6}, {.offset = 5, .count = 5}};
+  const LayerTable gap{{.count = 4}, {.offset = 5, .count = 5}};
+  for (const LayerTable& wrong : {overlap, gap, LayerTable{{.count = 9}}})
+    EXPECT_FALSE(layers_from(to_message(wrong), 10).ok());
   for (const Layer& wrong :
        {Layer{.count = 11}, Layer{.offset = 10, .count = 1}, Layer{.offset = kHuge, .count = 2},
         Layer{.offset = 2, .count = kHuge}, Layer{.count = 0}, Layer{.count = 6, .shape = {2, 4}},

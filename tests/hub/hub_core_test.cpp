@@ -110,6 +110,52 @@ TEST(HubCore, WeightsAreTheScenariosBySlot) {
   EXPECT_EQ(mean, std::vector<float>(testing::kDeskElements, 4.0F));
 }
 
+HubSetup desk_with_periods(int period, int delay) {
+  HubSetup setup = desk_setup("local-sgd");
+  setup.training.engine.recipe.plan.period_steps = period;
+  setup.training.engine.recipe.plan.delay_steps = delay;
+  return setup;
+}
+
+TEST(HubCore, ClosesARoundAtTheEndOfEachPeriod) {
+  HubDesk desk(desk_with_periods(4, 0));
+  const std::vector<HubDesk::Joined> all = desk.start();
+  EXPECT_EQ(desk.core.status().next_round, 3U);
+  for (const HubDesk::Joined& one : all) desk.update(one, 3, dense_payload(1));
+  EXPECT_EQ(desk.core.status().next_round, 7U);
+  EXPECT_EQ(desk.rounds.back().from, 0U);
+  EXPECT_EQ(desk.rounds.back().next, 7U);
+}
+
+TEST(HubCore, RejectsAnUpdateOfAStepWithoutARound) {
+  for (const std::uint64_t step :
+       {4U, 5U, 11U}) {  // in the period, and beyond what anyone can reach
+    HubDesk desk(desk_with_periods(4, 4));
+    const std::vector<HubDesk::Joined> all = desk.start();
+    desk.update(all[0], step, dense_payload(1));
+    EXPECT_TRUE(all[0].control.is_gone()) << step;
+    EXPECT_EQ(desk.core.status().rejected, 1U);
+    EXPECT_FALSE(all[1].control.is_gone());
+    desk.update(all[1], 3, dense_payload(1));
+    EXPECT_EQ(desk.core.status().next_round, 7U);
+  }
+}
+
+TEST(HubCore, RefusesLayersThatAreNotTheModel) {
+  HubDesk desk(desk_setup("olco3-vq"));
+  Frame frame = join_frame("a");
+  for (const LayerTable& wrong :
+       {LayerTable{{.name = "a", .count = 3}},
+        LayerTable{{.name = "a", .count = 3}, {.name = "b", .offset = 2, .count = 2}}}) {
+    *frame.mutable_join()->mutable_layers() = to_message(wrong);
+    EXPECT_TRUE(desk.refusal(frame));
+  }
+  HubDesk streaming(desk_setup("streaming-diloco"));
+  frame = join_frame("a");
+  frame.mutable_join()->set_elements(2);
+  EXPECT_TRUE(streaming.refusal(frame)) << "three fragments";
+}
+
 TEST(HubCore, WhoHasNotSaidWhoTheyAreAreNotTooMany) {
   HubDesk desk;
   const HubDesk::Joined a = desk.join(join_frame("a"));

@@ -251,6 +251,25 @@ TEST_F(HubJournal, ReachesBackHoweverOftenTheHubIsKilled) {
   }
 }
 
+TEST_F(HubJournal, ReachesBackThoughStepsHaveNoRound) {
+  HubSetup setup = hub_setup();
+  setup.training.engine.recipe = find_recipe("local-sgd").value();  // a round every eight steps
+  {
+    HubDesk desk(setup);
+    const std::vector<HubDesk::Joined> all = desk.start(1);
+    desk.update(all[0], 7, dense_payload(1));
+  }
+  for (std::uint64_t step = 15; step < 15 + 6 * 8; step += 8) {
+    HubDesk desk(setup);
+    ASSERT_TRUE(desk.core.resume().ok());
+    EXPECT_EQ(desk.core.status().next_round, step);
+    const HubDesk::Joined back = desk.join(desk.rejoin_frame("replica-0"));
+    EXPECT_TRUE(back.control.stream->take(Frame::kEnrolled)) << "from the first round on";
+    EXPECT_FALSE(back.control.stream->take(Frame::kRestart));
+    desk.update(back, step, dense_payload(1));
+  }
+}
+
 TEST_F(HubJournal, ANameKeepsItsSlotThoughTheHubIsKilled) {
   HubSetup setup = hub_setup();
   setup.training.replicas = 2;

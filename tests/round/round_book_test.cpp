@@ -44,6 +44,24 @@ TEST(RoundBook, ClosesInOrderThoughALaterRoundIsCompleteFirst) {
   EXPECT_EQ(book.close().step, 1U);
 }
 
+TEST(RoundBook, PassesOverStepsWithoutARound) {
+  RoundBook book = book_of(2);
+  book.expect(3);
+  EXPECT_EQ(book.submit(0, 2, {}, at(1)), Taken::kTooLate);
+  for (std::size_t slot = 0; slot < 2; ++slot) {
+    (void)book.submit(slot, 3, bytes_of(1), at(1));
+    (void)book.submit(slot, 5, bytes_of(2), at(1));  // of no round, as it turns out
+    (void)book.submit(slot, 7, bytes_of(3), at(1));
+  }
+  EXPECT_EQ(book.close().step, 3U);
+  book.expect(7);
+  ASSERT_TRUE(book.closes_at());
+  const ClosingRound round = book.close();
+  EXPECT_EQ(round.step, 7U);
+  EXPECT_EQ(round.members[0].payload, bytes_of(3));
+  EXPECT_ANY_THROW(book.expect(7));
+}
+
 // Else those who start anew from a snapshot, all of them, would wait for rounds that nobody can
 // fill.
 TEST(RoundBook, ARoundThatNobodyHereTakesPartInCloses) {

@@ -72,6 +72,7 @@ class ReturningExchange final : public Exchange {
   Result<Mean> collect(RoundId round, Deadline deadline) override {
     if (stalls_at && round == *stalls_at) return Error{ErrorCode::kDeadline, "not yet"};
     Result<Mean> mean = inner_.collect(round, deadline);
+    if (collected && mean.ok()) collected(*mean);
     if (own_ratio && mean.ok() && mean->next_plan) mean->next_plan->keep_ratio = *own_ratio;
     const auto found = returned_.find(round);
     if (!mean.ok() || found == returned_.end()) return mean;
@@ -81,6 +82,7 @@ class ReturningExchange final : public Exchange {
   }
 
   std::function<bool(RoundId)> returns;
+  std::function<void(const Mean&)> collected;  // is told of every mean
   bool loses_them = false;
   std::optional<double> own_ratio;   // in every plan that this replica is told
   std::optional<RoundId> stalls_at;  // the mean of it does not come

@@ -1,0 +1,83 @@
+// The hub's copy of the model against the replicas', while period, delay and ratio change.
+#include "longhaul/hub/follower.h"
+
+#include <gtest/gtest.h>
+
+#include "longhaul/codec/digest.h"
+#include "tests/sync/cluster.h"
+#include "tests/sync/random_runs.h"
+
+namespace longhaul {
+namespace {
+
+using testing::Cluster;
+using testing::QuadraticWorkload;
+
+std::unique_ptr<Follower> follower_of(const EngineSetup& setup, const Workload& workload) {
+  const auto initial = workload.initial_parameters();
+  return std::make_unique<Follower>(setup, std::vector<float>(initial.begin(), initial.end()));
+}
+
+class FollowerTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  // The follower is told of the rounds that replica 0 collects: all, in order.
+  void follow(Cluster& cluster) {
+    cluster.replicas[0].returning->returns = [this](RoundId round) {
+      // Nobody is further than the follower, and it knows every round.
+      EXPECT_LE(round.step, follower_->step());
+      const auto open = follower_->open_round(round.step);
+      EXPECT_TRUE(open && open->part == round.part) << round.step;
+      return false;
+    };
+    cluster.replicas[0].returning->collected = [this](const Mean& mean) {
+      EXPECT_EQ(follower_->next_to_close(), mean.round.step);
+      EXPECT_LE(follower_->next_round(), mean.round.step);
+      if (follower_->next_round() < mean.round.step) ++shelved_;
+      follower_->closed(mean);
+    };
+  }
+
+  std::unique_ptr<Follower> follower_;
+  std::size_t shelved_ = 0;  // rounds that closed while an earlier one was not merged
+};
+
+TEST_P(FollowerTest, HasTheModelOfTheReplicasWhateverThePlan) {
+  std::mt19937_64 random(5);
+  std::size_t compared = 0;
+  for (int trial = 0; trial < 8; ++trial) {
+    const EngineSetup setup = testing::random_run_setup(find_recipe(GetParam()).value(), random);
+    QuadraticWorkload workload(testing::kRunElements, random());
+    follower_ = follower_of(setup, workload);
+    Cluster cluster(setup, workload, {1, 2});
+    follow(cluster);
+    testing::Script script(setup.recipe, random());
+    for (int step = 0; step < 80; ++step) {
+      script.step(cluster);
+      const Engine& replica = *cluster.replicas[0].engine;
+      if (const auto digest = follower_->digest_before(replica.steps_done())) {
+        ASSERT_EQ(*digest, digest_of(replica.shared())) << step;
+        ++compared;
+      }
+      if (random() % 8 != 0) continue;
+      // A hub that was killed has the snapshot, and the rounds that it had not merged.
+      if (follower_->next_round() != follower_->next_to_close()) continue;
+      const State state = follower_->save();
+      follower_ = follower_of(setup, workload);
+      ASSERT_TRUE(follower_->load(state).ok());
+    }
+  }
+  EXPECT_GT(compared, 20U);
+  EXPECT_EQ(shelved_ > 0, has_local_steps(find_recipe(GetParam())->plan.merge)) << shelved_;
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, FollowerTest,
+                         ::testing::Values("static", "olco3-oc", "auto", "streaming-diloco",
+                                           "overlap-local-sgd"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace longhaul
