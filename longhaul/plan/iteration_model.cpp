@@ -8,7 +8,7 @@ namespace {
 // Steps to 84 % on fashion-wan over those of synchronous training; docs/planner.md has the runs.
 // The optimizer on a late mean diverges at most delays: its figure only says "do not".
 constexpr IterationModel kOptimizer{.per_step = 0.5, .drop = 0.005};
-constexpr IterationModel kLate{.per_step = 0.03, .drop = 6.8e-5, .power = 1.2, .drift = 0.025};
+constexpr IterationModel kLate{.per_step = 0.03, .drop = 6.8e-5, .power = 1.2, .drift = 0.015};
 constexpr IterationModel kAhead{.per_step = 0.09, .drop = 0.004};
 
 }  // namespace
