@@ -37,6 +37,11 @@ std::unique_ptr<Codec> make_low_rank(const CodecSpec& spec, const LayerTable& la
   return std::make_unique<LowRank>(spec.rank, spec.values, layers);
 }
 
+std::unique_ptr<Codec> make_shared_low_rank(const CodecSpec& spec, const LayerTable& layers,
+                                            Workers&) {
+  return std::make_unique<SharedLowRank>(spec.rank, spec.values, layers);
+}
+
 // In the order of CodecKind.
 constexpr std::array kCodecs{
     CodecRow{CodecKind::kDense, "dense", ValueFormat::kFp32, make_with_format<Dense>},
@@ -47,13 +52,15 @@ constexpr std::array kCodecs{
     CodecRow{CodecKind::kCocktail, "cocktail", ValueFormat::k4Bit, make_with_format<Cocktail>},
     CodecRow{CodecKind::kSign, "sign", ValueFormat::k1Bit, make_sign},
     CodecRow{CodecKind::kLowRank, "low_rank", ValueFormat::kFp32, make_low_rank},
+    CodecRow{CodecKind::kSharedLowRank, "shared_low_rank", ValueFormat::kFp32,
+             make_shared_low_rank},
 };
 
 const CodecRow& row_of(CodecKind kind) { return kCodecs.at(static_cast<std::size_t>(kind)); }
 
 bool allows(CodecKind kind, ValueFormat format) {
   if (kind == CodecKind::kSign) return format == ValueFormat::k1Bit;
-  if (kind == CodecKind::kLowRank)
+  if (kind == CodecKind::kLowRank || kind == CodecKind::kSharedLowRank)
     return format == ValueFormat::kFp32 || format == ValueFormat::kBf16;
   return true;
 }

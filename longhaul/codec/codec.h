@@ -51,6 +51,11 @@ class Codec {
 
   // What must be kept in a checkpoint, in place; empty for codecs that start afresh each time.
   [[nodiscard]] virtual std::span<float> state() { return {}; }
+
+  // The mean of a round was merged, as everyone merges it. A codec whose state depends on nothing
+  // else has the same on all replicas, and gives it to those who join.
+  virtual void learn(std::span<const float> /*mean*/) {}
+  [[nodiscard]] virtual bool shares_state() const { return false; }
 };
 
 enum class CodecKind : std::uint8_t {
@@ -61,14 +66,15 @@ enum class CodecKind : std::uint8_t {
   kRandomK,
   kCocktail,
   kSign,
-  kLowRank
+  kLowRank,
+  kSharedLowRank  // on a basis that all replicas have learnt from the means
 };
 
 struct CodecSpec {
   CodecKind kind = CodecKind::kDense;
   ValueFormat values = ValueFormat::kFp32;
   float threshold = 1e-3F;  // kThreshold: smallest magnitude that is sent
-  std::uint32_t rank = 4;   // kLowRank
+  std::uint32_t rank = 4;   // kLowRank, kSharedLowRank
 
   [[nodiscard]] std::string name() const;  // "top_k/bf16"
 };

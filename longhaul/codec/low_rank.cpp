@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "longhaul/base/check.h"
@@ -51,11 +52,10 @@ void remember(std::span<const float> right, std::size_t length, std::span<float>
   }
 }
 
-// A decoder refuses factors whose product might overflow.
-bool product_is_safe(std::span<const float> right, std::size_t rank) {
-  if (kernels::first_non_finite(right) < right.size()) return false;
-  const float largest =
-      kernels::magnitude_range(right).max_magnitude;  // the left factor is at most one
+// A decoder refuses factors whose product might overflow. The other factor is at most one.
+bool product_is_safe(std::span<const float> factor, std::size_t rank) {
+  if (kernels::first_non_finite(factor) < factor.size()) return false;
+  const float largest = kernels::magnitude_range(factor).max_magnitude;
   return largest < 0.5F * std::numeric_limits<float>::max() / static_cast<float>(rank);
 }
 
@@ -79,13 +79,93 @@ void orthonormalise(std::span<float> columns, std::size_t length) {
   }
 }
 
+// Matrix · basis: one column of `rows` for each of the basis.
+std::vector<float> times(const MatrixLayout::Matrix& matrix, std::span<const float> values,
+                         std::span<const float> basis) {
+  const std::size_t rows = matrix.rows;
+  const std::size_t columns = matrix.columns;
+  std::vector<float> product(matrix.rank * rows);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t r = 0; r < matrix.rank; ++r) {
+      product[r * rows + row] =
+          kernels::dot(values.subspan(row * columns, columns), basis.subspan(r * columns, columns));
+    }
+  }
+  return product;
+}
+
+// Matrixᵀ · basis.
+std::vector<float> transposed_times(const MatrixLayout::Matrix& matrix,
+                                    std::span<const float> values, std::span<const float> basis) {
+  const std::size_t rows = matrix.rows;
+  const std::size_t columns = matrix.columns;
+  std::vector<float> product(matrix.rank * columns, 0.0F);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t r = 0; r < matrix.rank; ++r) {
+      kernels::add_scaled(values.subspan(row * columns, columns), basis[r * rows + row],
+                          std::span(product).subspan(r * columns, columns));
+    }
+  }
+  return product;
+}
+
+// Orthonormal, also where columns have vanished: others take their place.
+void make_basis(std::span<float> columns, std::size_t length) {
+  orthonormalise(columns, length);
+  bool is_whole = true;
+  for (std::size_t first = 0; first < columns.size(); first += length) {
+    const std::span column = columns.subspan(first, length);
+    if (kernels::dot(column, column) > 0.0F) continue;
+    for (std::size_t i = 0; i < length; ++i) column[i] = start_value(first + i);
+    is_whole = false;
+  }
+  if (!is_whole) orthonormalise(columns, length);
+}
+
+using AppendFactors =
+    std::function<void(const MatrixLayout::Matrix&, std::span<const float>, std::vector<float>&)>;
+
+// The factors of all matrices as one payload, whose values leave the residual.
+ByteBuffer take_factors(const TakeRequest& request, const MatrixLayout& layout, ValueFormat format,
+                        const AppendFactors& append) {
+  const std::size_t elements = request.residual.size();
+  kernels::feed(request.residual, request.feed());
+  const std::vector<MatrixLayout::Matrix> matrices = layout.of(elements);
+  ByteWriter out;
+  std::vector<float> factors;
+  out.u32(static_cast<std::uint32_t>(matrices.size()));
+  for (const MatrixLayout::Matrix& matrix : matrices) {
+    out.u32(matrix.rows);
+    out.u32(matrix.columns);
+    out.u32(matrix.rank);
+    const std::span<const float> values = request.residual.subspan(matrix.begin, matrix.count());
+    if (matrix.rank == 0) {
+      factors.insert(factors.end(), values.begin(), values.end());
+    } else {
+      append(matrix, values, factors);
+    }
+  }
+  encode_values(format, factors, out.extend(value_bytes(format, factors.size())));
+  const ByteBuffer body = std::move(out).release();
+  const PayloadHeader header{.kind = PayloadKind::kLowRank, .format = format, .elements = elements};
+  ByteBuffer payload = seal_payload(header, {&body, 1});
+  // What was sent is what the decoder makes of it, so the decoder says what to remove.
+  const Result<PayloadView> view = PayloadView::parse(payload, elements);
+  LONGHAUL_CHECK(view.ok());
+  add(*view, -1.0F, request.residual);
+  return payload;
+}
+
+void append_both(std::span<const float> left, std::span<const float> right,
+                 std::vector<float>& factors) {
+  factors.insert(factors.end(), left.begin(), left.end());
+  factors.insert(factors.end(), right.begin(), right.end());
+}
+
 }  // namespace
 
-LowRank::LowRank(std::uint32_t rank, ValueFormat format, const LayerTable& layers)
-    : format_(format) {
-  LONGHAUL_CHECK(format == ValueFormat::kFp32 || format == ValueFormat::kBf16);
+MatrixLayout::MatrixLayout(std::uint32_t rank, const LayerTable& layers) {
   std::size_t begin = 0;
-  std::size_t basis = 0;
   for (const Layer& layer : layers) {
     LONGHAUL_CHECK_EQ(layer.offset, begin);
     const auto [rows, columns] = matrix_shape(layer);
@@ -95,19 +175,19 @@ LowRank::LowRank(std::uint32_t rank, ValueFormat format, const LayerTable& layer
                          .rows = rows,
                          .columns = columns,
                          .rank = gains ? used : 0,
-                         .basis = basis});
+                         .left = left_,
+                         .right = right_});
     begin += layer.count;
-    if (gains) basis += std::size_t{used} * columns;
+    if (!gains) continue;
+    left_ += std::size_t{used} * rows;
+    right_ += std::size_t{used} * columns;
   }
   std::erase_if(matrices_, [](const Matrix& matrix) { return matrix.columns == 0; });
-  bases_.resize(basis);
-  for (std::size_t i = 0; i < basis; ++i) bases_[i] = start_value(i);
 }
 
-std::vector<LowRank::Matrix> LowRank::matrices_for(std::size_t elements) const {
+std::vector<MatrixLayout::Matrix> MatrixLayout::of(std::size_t elements) const {
   if (!matrices_.empty()) {
-    const Matrix& last = matrices_.back();
-    LONGHAUL_CHECK_EQ(elements, last.begin + std::size_t{last.rows} * last.columns);
+    LONGHAUL_CHECK_EQ(elements, matrices_.back().begin + matrices_.back().count());
     return matrices_;
   }
   if (elements == 0) return {};
@@ -115,76 +195,165 @@ std::vector<LowRank::Matrix> LowRank::matrices_for(std::size_t elements) const {
   return {{.rows = 1, .columns = static_cast<std::uint32_t>(elements)}};
 }
 
+double MatrixLayout::expected_bytes(std::size_t elements, ValueFormat format) const {
+  std::size_t bytes = kPayloadHeaderBytes + 4;
+  std::size_t values = 0;
+  for (const Matrix& matrix : of(elements)) {
+    const std::size_t sides = std::size_t{matrix.rows} + matrix.columns;
+    values += matrix.rank == 0 ? matrix.count() : sides * matrix.rank;
+    bytes += 12;
+  }
+  return static_cast<double>(bytes + value_bytes(format, values));
+}
+
+LowRank::LowRank(std::uint32_t rank, ValueFormat format, const LayerTable& layers)
+    : format_(format), layout_(rank, layers), bases_(layout_.right_floats()) {
+  LONGHAUL_CHECK(format == ValueFormat::kFp32 || format == ValueFormat::kBf16);
+  for (std::size_t i = 0; i < bases_.size(); ++i) bases_[i] = start_value(i);
+}
+
 void LowRank::append_factors(const Matrix& matrix, std::span<const float> values,
                              std::vector<float>& factors) {
-  if (matrix.rank == 0) {
-    factors.insert(factors.end(), values.begin(), values.end());
-    return;
-  }
-  const std::size_t rows = matrix.rows;
-  const std::size_t columns = matrix.columns;
-  const std::span basis = std::span(bases_).subspan(matrix.basis, matrix.rank * columns);
-  std::vector<float> left(matrix.rank * rows);
-  std::vector<float> right(basis.size(), 0.0F);
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t r = 0; r < matrix.rank; ++r) {
-      left[r * rows + row] =
-          kernels::dot(values.subspan(row * columns, columns), basis.subspan(r * columns, columns));
-    }
-  }
-  orthonormalise(left, rows);
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t r = 0; r < matrix.rank; ++r) {
-      kernels::add_scaled(values.subspan(row * columns, columns), left[r * rows + row],
-                          std::span(right).subspan(r * columns, columns));
-    }
-  }
+  const std::span basis =
+      std::span(bases_).subspan(matrix.right, std::size_t{matrix.rank} * matrix.columns);
+  std::vector<float> left = times(matrix, values, basis);
+  orthonormalise(left, matrix.rows);
+  std::vector<float> right = transposed_times(matrix, values, left);
   if (product_is_safe(right, matrix.rank)) {
-    remember(right, columns, basis);
+    remember(right, matrix.columns, basis);
   } else {  // all of it stays in the residual
     std::ranges::fill(left, 0.0F);
     std::ranges::fill(right, 0.0F);
   }
-  factors.insert(factors.end(), left.begin(), left.end());
-  factors.insert(factors.end(), right.begin(), right.end());
+  append_both(left, right, factors);
 }
 
 ByteBuffer LowRank::take(const TakeRequest& request) {
-  const std::size_t elements = request.residual.size();
-  kernels::feed(request.residual, request.feed());
-  const std::vector<Matrix> matrices = matrices_for(elements);
-  ByteWriter out;
-  std::vector<float> factors;
-  out.u32(static_cast<std::uint32_t>(matrices.size()));
-  for (const Matrix& matrix : matrices) {
-    out.u32(matrix.rows);
-    out.u32(matrix.columns);
-    out.u32(matrix.rank);
-    append_factors(
-        matrix, request.residual.subspan(matrix.begin, std::size_t{matrix.rows} * matrix.columns),
-        factors);
-  }
-  encode_values(format_, factors, out.extend(value_bytes(format_, factors.size())));
-  const ByteBuffer body = std::move(out).release();
-  const PayloadHeader header{
-      .kind = PayloadKind::kLowRank, .format = format_, .elements = elements};
-  ByteBuffer payload = seal_payload(header, {&body, 1});
-  // What was sent is what the decoder makes of it, so the decoder says what to remove.
-  const Result<PayloadView> view = PayloadView::parse(payload, elements);
-  LONGHAUL_CHECK(view.ok());
-  add(*view, -1.0F, request.residual);
-  return payload;
+  return take_factors(
+      request, layout_, format_,
+      [this](const Matrix& matrix, std::span<const float> values, std::vector<float>& factors) {
+        append_factors(matrix, values, factors);
+      });
 }
 
 double LowRank::expected_bytes(std::size_t elements, double /*keep_ratio*/) const {
-  std::size_t bytes = kPayloadHeaderBytes + 4;
-  std::size_t values = 0;
-  for (const Matrix& matrix : matrices_for(elements)) {
-    const std::size_t sides = std::size_t{matrix.rows} + matrix.columns;
-    values += matrix.rank == 0 ? std::size_t{matrix.rows} * matrix.columns : sides * matrix.rank;
-    bytes += 12;
+  return layout_.expected_bytes(elements, format_);
+}
+
+SharedLowRank::SharedLowRank(std::uint32_t rank, ValueFormat format, const LayerTable& layers)
+    : format_(format),
+      layout_(rank, layers),
+      state_(layout_.left_floats() + layout_.right_floats() + 1) {
+  LONGHAUL_CHECK(format == ValueFormat::kFp32 || format == ValueFormat::kBf16);
+  for (const Matrix& matrix : layout_.matrices()) {
+    if (matrix.rank == 0) continue;
+    make_basis(left_of(matrix), matrix.rows);
+    make_basis(right_of(matrix), matrix.columns);
   }
-  return static_cast<double>(bytes + value_bytes(format_, values));
+}
+
+std::span<float> SharedLowRank::left_of(const Matrix& matrix) {
+  return std::span(state_).subspan(matrix.left, std::size_t{matrix.rank} * matrix.rows);
+}
+
+std::span<float> SharedLowRank::right_of(const Matrix& matrix) {
+  return std::span(state_).subspan(layout_.left_floats() + matrix.right,
+                                   std::size_t{matrix.rank} * matrix.columns);
+}
+
+ByteBuffer SharedLowRank::take(const TakeRequest& request) {
+  const bool is_left_fixed = std::fmod(state_.back(), 2.0F) == 1.0F;
+  return take_factors(
+      request, layout_, format_,
+      [&](const Matrix& matrix, std::span<const float> values, std::vector<float>& factors) {
+        const std::span<const float> left = left_of(matrix);
+        const std::span<const float> right = right_of(matrix);
+        std::vector<float> free =
+            is_left_fixed ? transposed_times(matrix, values, left) : times(matrix, values, right);
+        if (!product_is_safe(free, matrix.rank)) std::ranges::fill(free, 0.0F);
+        append_both(is_left_fixed ? left : free, is_left_fixed ? free : right, factors);
+      });
+}
+
+double SharedLowRank::expected_bytes(std::size_t elements, double /*keep_ratio*/) const {
+  return layout_.expected_bytes(elements, format_);
+}
+
+// A step of power iteration with the mean. What a mean of zeros spans is nothing to learn.
+void SharedLowRank::learn(std::span<const float> mean) {
+  if (kernels::magnitude_range(mean).max_magnitude == 0.0F) return;
+  for (const Matrix& matrix : layout_.matrices()) {
+    if (matrix.rank == 0) continue;
+    const std::span<const float> values = mean.subspan(matrix.begin, matrix.count());
+    std::vector<float> left = times(matrix, values, right_of(matrix));
+    make_basis(left, matrix.rows);
+    std::vector<float> right = transposed_times(matrix, values, left);
+    make_basis(right, matrix.columns);
+    std::ranges::copy(left, left_of(matrix).begin());
+    std::ranges::copy(right, right_of(matrix).begin());
+  }
+  state_.back() = std::fmod(state_.back() + 1.0F, 2.0F);
+}
+
+namespace {
+
+using Block = LowRankBody::Block;
+
+bool are_alike(const Block& a, const Block& b) {
+  return a.rows == b.rows && a.columns == b.columns && a.rank == b.rank;
+}
+
+std::span<const float> factor_of(const LowRankBody& body, const Block& block, bool is_left) {
+  const std::size_t left = std::size_t{block.rank} * block.rows;
+  const std::size_t right = std::size_t{block.rank} * block.columns;
+  return std::span(body.factors)
+      .subspan(block.first_value + (is_left ? 0 : left), is_left ? left : right);
+}
+
+// Is that factor of every matrix the same in all of them?
+bool have_in_common(std::span<const LowRankBody* const> bodies, bool is_left) {
+  const LowRankBody& first = *bodies.front();
+  return std::ranges::all_of(bodies, [&](const LowRankBody* body) {
+    for (std::size_t i = 0; i < first.blocks.size(); ++i) {
+      if (!std::ranges::equal(factor_of(*body, body->blocks[i], is_left),
+                              factor_of(first, first.blocks[i], is_left)))
+        return false;
+    }
+    return true;
+  });
+}
+
+}  // namespace
+
+std::optional<ByteBuffer> sum_of_factors(std::span<const Contribution> contributions) {
+  std::vector<const LowRankBody*> bodies;
+  for (const Contribution& one : contributions) bodies.push_back(one.payload->low_rank());
+  if (bodies.empty() || std::ranges::find(bodies, nullptr) != bodies.end()) return std::nullopt;
+  const LowRankBody& first = *bodies.front();
+  for (const LowRankBody* body : bodies) {
+    if (!std::ranges::equal(body->blocks, first.blocks, are_alike)) return std::nullopt;
+  }
+  const bool is_left_fixed = have_in_common(bodies, true);
+  if (!is_left_fixed && !have_in_common(bodies, false)) return std::nullopt;
+  std::vector<float> sum(first.factors.size(), 0.0F);
+  for (std::size_t i = 0; i < bodies.size(); ++i)
+    kernels::add_scaled(bodies[i]->factors, contributions[i].weight, sum);
+  ByteWriter out;
+  out.u32(static_cast<std::uint32_t>(first.blocks.size()));
+  for (const Block& block : first.blocks) {
+    out.u32(block.rows);
+    out.u32(block.columns);
+    out.u32(block.rank);
+    if (block.rank == 0) continue;
+    const std::span<const float> fixed = factor_of(first, block, is_left_fixed);
+    std::ranges::copy(fixed, sum.begin() + (fixed.data() - first.factors.data()));
+  }
+  encode_values(ValueFormat::kFp32, sum, out.extend(value_bytes(ValueFormat::kFp32, sum.size())));
+  const ByteBuffer body = std::move(out).release();
+  const PayloadHeader header{.kind = PayloadKind::kLowRank,
+                             .format = ValueFormat::kFp32,
+                             .elements = first.context.elements};
+  return seal_payload(header, {&body, 1});
 }
 
 }  // namespace longhaul

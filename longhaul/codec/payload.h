@@ -50,6 +50,9 @@ class PayloadView {
   // Values on the wire: kept elements, or the entries of the factors.
   [[nodiscard]] std::size_t values() const;
 
+  // Its factors, if it has some.
+  [[nodiscard]] const LowRankBody* low_rank() const { return std::get_if<LowRankBody>(&body_); }
+
   // Is every element of the update present, as far as this form can tell?
   [[nodiscard]] bool is_dense() const;
 

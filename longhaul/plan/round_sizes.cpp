@@ -34,6 +34,7 @@ double union_share(CodecKind kind, double keep_ratio, double n) {
     case CodecKind::kDense:
     case CodecKind::kSign:
     case CodecKind::kLowRank:
+    case CodecKind::kSharedLowRank:
       break;
   }
   return 1;

@@ -33,7 +33,7 @@ struct RatioLimits {
   double most = 1.0;
 };
 
-// How means come down: the cheapest exact way, or compressed again by the same codec.
+// How means come down: the cheapest exact way, or as small as an update.
 enum class MeansDown : std::uint8_t { kExact, kTwoWay };
 
 class RoundSizes {

@@ -1,10 +1,12 @@
 #include "longhaul/round/round_mean.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "longhaul/codec/accumulate.h"
+#include "longhaul/codec/low_rank.h"
 #include "longhaul/codec/payload.h"
 
 namespace longhaul {
@@ -39,6 +41,12 @@ Result<RoundMean> mean_of_round(std::span<const Submission> submissions, std::si
   if (!parsed.ok()) return parsed.error();
   RoundMean mean;
   mean.values.resize(elements);
+  if (std::optional<ByteBuffer> factors = sum_of_factors(parsed->contributions)) {
+    mean.payload = std::move(*factors);
+    add(PayloadView::parse(mean.payload, elements).value(), 1.0F, mean.values);
+    mean.down.assign(submissions.size(), {.way = WayDown::kUnion, .bytes = mean.payload.size()});
+    return mean;
+  }
   sum_payloads(parsed->contributions, mean.values, workers);
   const DownLoad dense{.way = WayDown::kDense,
                        .bytes = kPayloadHeaderBytes + elements * sizeof(float)};

@@ -22,7 +22,7 @@ struct Submission {
 // The forms in which a mean can come back.
 enum class WayDown : std::uint8_t {
   kDense,      // every element in fp32
-  kUnion,      // the elements that anyone sent, in fp32
+  kUnion,      // the elements that anyone sent, or factors on a common basis, in fp32
   kForwarded,  // the others' payloads as they are, summed by each replica in replica order
   kTwoWay,     // compressed again, with a residual of the mean's own (MeanCompressor)
 };

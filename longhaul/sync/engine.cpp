@@ -223,6 +223,7 @@ Status Engine::merge_oldest(Deadline deadline) {
   if (!taken_back.ok()) return taken_back;
   in_flight_.pop_front();
   rule_->merge(now(), parts_.at(round.part), *mean, parameters_);
+  fragments_.at(round.part).codec->learn(*mean->values);
   if (mean->next_plan) next_plan_ = mean->next_plan;
   return Done{};
 }

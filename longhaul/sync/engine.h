@@ -142,6 +142,7 @@ class Engine {
   Status load(Extent extent, const State& state);
   [[nodiscard]] Result<Loaded> read(Extent extent, const State& state) const;
   [[nodiscard]] Result<Loaded> read_shared(const State& state) const;
+  Status read_codecs(Extent extent, const State& state, Loaded& loaded) const;
   Status read_own(const State& state, Loaded& loaded) const;
 
   EngineSetup setup_;

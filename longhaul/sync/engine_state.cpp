@@ -173,10 +173,12 @@ State Engine::save(Extent extent) const {
   state.values["next_rounds"] = next_rounds;
   save_tensor("shared", shared(), state);
   rule_->save(extent, state);
+  for (std::size_t i = 0; i < fragments_.size(); ++i) {
+    if (extent == Extent::kReplica || fragments_[i].codec->shares_state())
+      save_tensor(codec_name(i), fragments_[i].codec->state(), state);
+  }
   if (extent == Extent::kShared) return state;
   save_tensor("residual", residual_, state);
-  for (std::size_t i = 0; i < fragments_.size(); ++i)
-    save_tensor(codec_name(i), fragments_[i].codec->state(), state);
   state.values["leaked"] = leaked_;
   state.values["non_finite_steps"] = non_finite_steps_;
   state.values["non_finite_in_a_row"] = non_finite_in_a_row_;
@@ -193,9 +195,9 @@ struct Engine::Loaded {
   std::optional<Plan> next_plan;
   std::vector<float> shared;
   std::unique_ptr<MergeRule> rule;
+  std::vector<std::vector<float>> codecs;  // by fragment; empty: it starts afresh
   // Of a checkpoint only.
   std::vector<float> residual;
-  std::vector<std::vector<float>> codecs;  // by fragment
   double leaked = 0;
   std::uint64_t non_finite_steps = 0;
   std::uint64_t non_finite_in_a_row = 0;
@@ -223,14 +225,22 @@ Result<Engine::Loaded> Engine::read_shared(const State& state) const {
   return loaded;
 }
 
+// Those of a snapshot only where all replicas have the same.
+Status Engine::read_codecs(Extent extent, const State& state, Loaded& loaded) const {
+  for (std::size_t i = 0; i < fragments_.size(); ++i) {
+    Codec& codec = *fragments_[i].codec;
+    std::vector<float>& read = loaded.codecs.emplace_back();
+    if (extent == Extent::kShared && !codec.shares_state()) continue;
+    read.resize(codec.state().size());
+    Status codec_loaded = load_tensor(codec_name(i), state, read);
+    if (!codec_loaded.ok()) return codec_loaded;
+  }
+  return Done{};
+}
+
 Status Engine::read_own(const State& state, Loaded& loaded) const {
   Status residual_loaded = load_tensor("residual", state, loaded.residual);
   if (!residual_loaded.ok()) return residual_loaded;
-  for (std::size_t i = 0; i < fragments_.size(); ++i) {
-    std::vector<float>& codec = loaded.codecs.emplace_back(fragments_[i].codec->state().size());
-    Status codec_loaded = load_tensor(codec_name(i), state, codec);
-    if (!codec_loaded.ok()) return codec_loaded;
-  }
   const auto leaked = state.value<double>("leaked");
   const auto steps = state.value<std::uint64_t>("non_finite_steps");
   const auto in_a_row = state.value<std::uint64_t>("non_finite_in_a_row");
@@ -253,6 +263,8 @@ Result<Engine::Loaded> Engine::read(Extent extent, const State& state) const {
   const std::deque<RoundId>& rounds = loaded->in_flight;
   Status rule = loaded->rule->load(extent, state, std::vector(rounds.begin(), rounds.end()));
   if (!rule.ok()) return std::move(rule).error();
+  Status codecs = read_codecs(extent, state, *loaded);
+  if (!codecs.ok()) return std::move(codecs).error();
   Status own = extent == Extent::kReplica ? read_own(state, *loaded) : Done{};
   if (!own.ok()) return std::move(own).error();
   return loaded;
@@ -265,8 +277,7 @@ Status Engine::load(Extent extent, const State& state) {
   residual_ = std::move(loaded->residual);
   for (std::size_t i = 0; i < fragments_.size(); ++i) {
     fragments_[i].next_round = loaded->next_rounds[i];
-    if (extent == Extent::kReplica)
-      std::ranges::copy(loaded->codecs[i], fragments_[i].codec->state().begin());
+    std::ranges::copy(loaded->codecs[i], fragments_[i].codec->state().begin());
   }
   plan_ = loaded->plan;
   next_plan_ = loaded->next_plan;

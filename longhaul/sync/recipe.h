@@ -29,7 +29,8 @@ struct Recipe {
   bool is_free = false;                      // on links without cost: a yardstick
 
   [[nodiscard]] MeansDown means_down() const {
-    return is_two_way ? MeansDown::kTwoWay : MeansDown::kExact;
+    const bool is_as_small = is_two_way || codec.kind == CodecKind::kSharedLowRank;
+    return is_as_small ? MeansDown::kTwoWay : MeansDown::kExact;
   }
 };
 

@@ -58,6 +58,8 @@ inline std::vector<CodecCase> codec_cases() {
       {.spec = {.kind = kCocktail, .values = k4Bit}, .keep_ratio = 0.4},
       {.spec = {.kind = kLowRank, .values = kFp32, .rank = 4}},
       {.spec = {.kind = kLowRank, .values = kBf16, .rank = 2}},
+      {.spec = {.kind = kSharedLowRank, .values = kFp32, .rank = 4}},
+      {.spec = {.kind = kSharedLowRank, .values = kBf16, .rank = 2}},
   };
 }
 

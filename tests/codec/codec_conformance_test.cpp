@@ -29,7 +29,8 @@ bool must_contract(CodecKind kind) {
 }
 
 bool sends_exact_values(const CodecSpec& spec) {
-  return spec.values == ValueFormat::kFp32 && spec.kind != CodecKind::kLowRank;
+  return spec.values == ValueFormat::kFp32 && spec.kind != CodecKind::kLowRank &&
+         spec.kind != CodecKind::kSharedLowRank;
 }
 
 // Residual and increment of each size: the beginnings of one long update, where that has something

@@ -23,6 +23,7 @@ TEST(ParseCodec, GivesTheUsualFormatWhereNoneIsNamed) {
   EXPECT_EQ(name_after_parsing("cocktail"), "cocktail/4bit");
   EXPECT_EQ(name_after_parsing("sign"), "sign");
   EXPECT_EQ(name_after_parsing("low_rank"), "low_rank/fp32");
+  EXPECT_EQ(name_after_parsing("shared_low_rank/bf16"), "shared_low_rank/bf16");
 }
 
 TEST(ParseCodec, SaysWhatItExpectedAndWhatItGot) {
