@@ -239,9 +239,9 @@ int run(const Arguments& arguments) {
   {
     std::unique_ptr<Hub> hub = value_or_exit(Hub::start(
         {.training = {.engine = engine_setup(arguments),
+                      .steps = arguments.rounds,
                       .replicas = arguments.replicas,
                       .directory = arguments.directory},
-         .steps = arguments.rounds,
          .start_with = arguments.replicas,
          .rate = rate_of(arguments)},
         clock, Log(),

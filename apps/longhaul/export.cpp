@@ -36,7 +36,7 @@ Result<ExportedModel> model_of_hub(const std::string& directory) {
   const Result<EngineSetup> engine = lab::engine_setup(*job, {});
   if (!engine.ok()) return engine.error();
   const Result<std::unique_ptr<Follower>> model =
-      last_model({.engine = *engine, .directory = directory});
+      last_model({.engine = *engine, .steps = job->scenario.train.steps, .directory = directory});
   if (!model.ok()) return model.error();
   if (!*model)
     return Error{ErrorCode::kNotFound, directory + ": holds no model yet: the run has not started"};

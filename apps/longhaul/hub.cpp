@@ -85,12 +85,12 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
     return Error{ErrorCode::kInvalidArgument, "--least: expected 1 to " + std::to_string(replicas) +
                                                   ", got " + std::to_string(arguments.least)};
   return HubSetup{.training = {.engine = *engine,
+                               .steps = job->scenario.train.steps,
                                .may_look_ahead = job->scenario.train.optimizer != "adamw",
                                .replicas = replicas,
                                .policy = {.least = arguments.least},
                                .directory = arguments.directory},
                   .task = task,
-                  .steps = job->scenario.train.steps,
                   .start_with = arguments.start_with > 0 ? arguments.start_with : replicas,
                   .patience = *patience,
                   .rate = arguments.rate,

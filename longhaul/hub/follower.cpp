@@ -29,9 +29,11 @@ Result<Mean> Follower::Shelf::collect(RoundId round, Deadline /*deadline*/) {
   return mean;
 }
 
-Follower::Follower(const EngineSetup& setup, std::vector<float> initial)
+Follower::Follower(const EngineSetup& setup, std::vector<float> initial,
+                   std::optional<std::uint64_t> steps)
     : parameters_(std::move(initial)),
       plan_(setup.recipe.plan),
+      steps_(steps),
       engine_(without_gradients(setup), parameters_, shelf_, workers_) {
   note_digest();
   go_on();
@@ -49,6 +51,12 @@ Status Follower::load(const State& state) {
 void Follower::closed(Mean mean) {
   if (mean.next_plan) plan_ = *mean.next_plan;
   shelf_.means.emplace(mean.round, std::move(mean));
+  go_on();
+}
+
+void Follower::end_after(std::uint64_t steps) {
+  LONGHAUL_CHECK_GE(steps, step());
+  steps_ = steps;
   go_on();
 }
 
@@ -85,11 +93,14 @@ bool Follower::is_waiting() const {
 // A step is done when all that is due in it has come, and not begun before: so its state is always
 // that of a replica between two steps.
 void Follower::go_on() {
-  while (!is_waiting()) {
+  while (step() != steps_) {
+    if (is_waiting()) return;
     engine_.sit_out();
     LONGHAUL_CHECK(engine_.merge_due().ok());
     note_digest();
   }
+  const Status drained = engine_.drain();
+  LONGHAUL_CHECK(drained.ok() || drained.error().code == ErrorCode::kDeadline);
 }
 
 void Follower::note_digest() {

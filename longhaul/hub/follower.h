@@ -14,12 +14,17 @@ namespace longhaul {
 
 class Follower {
  public:
-  // `setup` as the replicas have it; `initial` is where they start.
-  Follower(const EngineSetup& setup, std::vector<float> initial);
+  // `setup` as the replicas have it; `initial` is where they start; `steps` of the run, if known.
+  Follower(const EngineSetup& setup, std::vector<float> initial,
+           std::optional<std::uint64_t> steps = {});
 
   // The next round has closed. Merges all that is due: afterwards it stands at the first step that
   // a replica cannot have finished.
   void closed(Mean mean);
+
+  // The run has so many steps, no fewer than it has done. It stops there as replicas do, and merges
+  // what is still on its way as it comes.
+  void end_after(std::uint64_t steps);
 
   // What a replica would do next: rounds from next_round() on are not merged, and from
   // next_to_close() on they have not closed. The two differ where a step waits for several of them.
@@ -60,6 +65,7 @@ class Follower {
   Workers workers_{1};
   Shelf shelf_;
   Plan plan_;
+  std::optional<std::uint64_t> steps_;  // of the run
   Engine engine_;
   std::map<std::uint64_t, std::uint64_t> digests_;  // by step
 };

@@ -70,7 +70,7 @@ Status HubCore::resume() {
   elements_ = training_->model().shared().size();
   layers_ = training_->layers();
   if (training_->journal().end() == 0) initial_digest_ = digest_of(training_->model().shared());
-  if (setup_.steps > 0) last_step_ = setup_.steps - 1;
+  if (setup_.training.steps > 0) last_step_ = setup_.training.steps - 1;
   log_.info("goes on at round " + std::to_string(training_->book().next_step()));
   return Done{};
 }
@@ -146,6 +146,7 @@ void HubCore::finish() {
   const std::uint64_t step = training_->model().step();
   if (last_step_ && *last_step_ <= step) return;
   last_step_ = step;
+  training_->end_after(step + 1);
   for (const auto& [id, session] : sessions_) {
     Frame frame;
     frame.mutable_finish()->set_last_step(step);

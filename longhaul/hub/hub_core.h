@@ -27,7 +27,6 @@ using Admission = std::function<Status(const std::string& name, const std::strin
 struct HubSetup {
   TrainingSetup training;
   v1::Task task;                  // what replicas are told before they join
-  std::uint64_t steps = 0;        // of the run; 0: until finish()
   std::size_t start_with = 1;     // replicas that must be there before the first step
   Seconds silence{5.0};           // a replica that is not heard of for so long is gone
   Seconds patience{30.0};         // for who is away when the last round has closed

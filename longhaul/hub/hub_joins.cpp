@@ -272,7 +272,7 @@ void HubCore::start_if_ready(TimePoint now) {
       Training::start(setup, std::exchange(initial_, {}), links, workers_);
   if (!training.ok()) return fail(training.error());
   training_ = std::move(training).value();
-  if (setup_.steps > 0) last_step_ = setup_.steps - 1;
+  if (setup_.training.steps > 0) last_step_ = setup_.training.steps - 1;
   reason_ = training_->first_decision().reason;
   log_.info("starts with " + std::to_string(links.size()) + " replicas: " + reason_);
   if (watcher_) watcher_({.outcome = {.decision = training_->first_decision()}, .time = now});

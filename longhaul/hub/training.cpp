@@ -24,9 +24,14 @@ std::unique_ptr<Planner> planner_of(const TrainingSetup& setup, std::size_t elem
                       RoundSizes(setup.engine.recipe.codec, elements, setup.replicas));
 }
 
-EngineSetup with_plan(EngineSetup setup, const Plan& plan) {
-  setup.recipe.plan = plan;
+TrainingSetup with_plan(TrainingSetup setup, const Plan& plan) {
+  setup.engine.recipe.plan = plan;
   return setup;
+}
+
+std::unique_ptr<Follower> follower_of(const TrainingSetup& setup, std::vector<float> initial) {
+  const auto steps = setup.steps > 0 ? std::optional(setup.steps) : std::nullopt;
+  return std::make_unique<Follower>(setup.engine, std::move(initial), steps);
 }
 
 Mean mean_from(const JournalRound& round) {
@@ -61,7 +66,7 @@ Training::Training(const TrainingSetup& setup, std::vector<float> initial, const
     : setup_(setup),
       workers_(workers),
       first_(first),
-      model_(std::make_unique<Follower>(with_plan(setup.engine, first.plan), std::move(initial))),
+      model_(follower_of(with_plan(setup, first.plan), std::move(initial))),
       compressor_(compressor_of(setup, model_->shared().size(), workers)),
       book_(setup.policy, first_round),
       journal_(limits_for_model(setup.journal, model_->shared().size())) {}
@@ -136,7 +141,7 @@ Result<Reopened> reopened(TrainingSetup setup, Workers& workers) {
   if (!layers.ok()) return std::move(layers).error().within(setup.directory.string());
   setup.engine.layers = std::move(layers).value();
   Reopened all{.setup = setup};
-  all.model = std::make_unique<Follower>(setup.engine, std::vector<float>(elements));
+  all.model = follower_of(setup, std::vector<float>(elements));
   all.compressor = compressor_of(setup, elements, workers);
   Status loaded = all.model->load(state);
   if (loaded.ok() && all.compressor) loaded = all.compressor->load(state);

@@ -20,6 +20,7 @@ namespace longhaul {
 
 struct TrainingSetup {
   EngineSetup engine;          // as the replicas have it
+  std::uint64_t steps = 0;     // of the run; 0: until it is told
   bool may_look_ahead = true;  // false for AdamW
   std::size_t replicas = 1;
   RoundPolicy policy;
@@ -64,6 +65,9 @@ class Training {
                                                  const Conditions& conditions, Workers& workers);
   // Goes on where an earlier hub was killed. Nothing, if its directory holds none.
   static Result<std::unique_ptr<Training>> resume(const TrainingSetup& setup, Workers& workers);
+
+  // The run has so many steps, no fewer than its model has done.
+  void end_after(std::uint64_t steps) { model_->end_after(steps); }
 
   [[nodiscard]] RoundBook& book() { return book_; }
   [[nodiscard]] const RoundBook& book() const { return book_; }

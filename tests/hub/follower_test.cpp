@@ -13,9 +13,12 @@ namespace {
 using testing::Cluster;
 using testing::QuadraticWorkload;
 
+constexpr std::uint64_t kSteps = 80;
+
 std::unique_ptr<Follower> follower_of(const EngineSetup& setup, const Workload& workload) {
   const auto initial = workload.initial_parameters();
-  return std::make_unique<Follower>(setup, std::vector<float>(initial.begin(), initial.end()));
+  return std::make_unique<Follower>(setup, std::vector<float>(initial.begin(), initial.end()),
+                                    kSteps);
 }
 
 class FollowerTest : public ::testing::TestWithParam<const char*> {
@@ -51,7 +54,7 @@ TEST_P(FollowerTest, HasTheModelOfTheReplicasWhateverThePlan) {
     Cluster cluster(setup, workload, {1, 2});
     follow(cluster);
     testing::Script script(setup.recipe, random());
-    for (int step = 0; step < 80; ++step) {
+    for (int step = 0; step < static_cast<int>(kSteps); ++step) {
       script.step(cluster);
       const Engine& replica = *cluster.replicas[0].engine;
       if (const auto digest = follower_->digest_before(replica.steps_done())) {
@@ -65,6 +68,10 @@ TEST_P(FollowerTest, HasTheModelOfTheReplicasWhateverThePlan) {
       follower_ = follower_of(setup, workload);
       ASSERT_TRUE(follower_->load(state).ok());
     }
+    cluster.settle();
+    ASSERT_TRUE(cluster.replicas[0].engine->drain().ok());
+    EXPECT_EQ(follower_->step(), kSteps);
+    EXPECT_EQ(digest_of(follower_->shared()), digest_of(cluster.replicas[0].engine->shared()));
   }
   EXPECT_GT(compared, 20U);
   EXPECT_EQ(shelved_ > 0, has_local_steps(find_recipe(GetParam())->plan.merge)) << shelved_;

@@ -15,7 +15,7 @@ class HubEnd : public ::testing::Test {
  protected:
   static HubSetup setup() {
     HubSetup setup = desk_setup();
-    setup.steps = 1;
+    setup.training.steps = 1;
     setup.silence = Seconds(1000);
     return setup;
   }

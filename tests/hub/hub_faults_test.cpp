@@ -89,6 +89,17 @@ TEST_F(HubFaults, AReplicaThatStartsAnewGetsTheHubsState) {
   EXPECT_GT(replicas_[1]->steps(), 0U);
 }
 
+TEST_F(HubFaults, OneWhoComesAfterTheEndEndsWhereTheOthersDid) {
+  start({.steps = 4000, .journal = {.rounds = 20}});
+  ASSERT_TRUE(reaches(50));
+  replicas_[1].reset();
+  replicas_[0]->wait();
+  replicas_[2]->wait();
+  add(1);
+  expect_one_model();
+  EXPECT_TRUE(replicas_[1]->replaced());
+}
+
 TEST_F(HubFaults, AHubThatIsKilledGoesOnFromItsJournal) {
   const std::filesystem::path directory = testing::test_directory();
   for (const char* recipe : {"static", "dd-ef-sgd", "auto"}) {

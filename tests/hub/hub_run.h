@@ -67,6 +67,7 @@ inline EngineSetup engine_setup_of(const HubRunSetup& setup) {
 
 inline HubSetup hub_setup_of(const HubRunSetup& setup) {
   return {.training = {.engine = engine_setup_of(setup),
+                       .steps = setup.goal == nullptr ? setup.steps : 0,
                        .may_look_ahead = setup.may_look_ahead,
                        .replicas = setup.replicas,
                        .policy = setup.policy,
