@@ -115,7 +115,8 @@ TEST(LocalStepsInTheLab, AreRefusedWhereTheyDoNotFit) {
   EXPECT_THAT(choose("d-sgd:period_steps=2").error().message,
               HasSubstr("needs local steps, which merge = optimizer has not"));
   EXPECT_THAT(choose("local-sgd:merge=ahead").error().message, HasSubstr("merge = ahead has not"));
-  EXPECT_THAT(choose("auto:period_steps=2").error().message, HasSubstr("period_steps is not for you to set"));
+  EXPECT_THAT(choose("auto:period_steps=2").error().message,
+              HasSubstr("period_steps is not for you to set"));
 }
 
 }  // namespace
