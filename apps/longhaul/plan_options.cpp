@@ -59,6 +59,11 @@ Result<PlanRequest> plan_request(const PlanArguments& arguments) {
     if (!codec.ok()) return std::move(codec).error().within("--codec");
     recipe->codec = *codec;
   }
+  const CodecKind kind = recipe->codec.kind;
+  if (kind == CodecKind::kLowRank || kind == CodecKind::kSharedLowRank)
+    return Error{ErrorCode::kInvalidArgument,
+                 "--recipe, --codec: low rank needs the layers of a model, which a plan does not "
+                 "have: try longhaul rehearse"};
   const Result<RatioLimits> limits = limits_of(arguments);
   if (!limits.ok()) return limits.error();
   return PlanRequest{.elements = static_cast<std::size_t>(*elements),

@@ -109,6 +109,9 @@ void Rehearsal::on_stamp(const Seat& seat, const Json& event) {
 void Rehearsal::on_evaluator(const Json& event) {
   if (event.at("event") == "ready") {
     parameters_ = event.at("parameters");
+    for (const Json& layer : event.at("layers"))
+      layers_.push_back(
+          {.offset = layer.at("offset"), .count = layer.at("count"), .shape = layer.at("shape")});
     return;
   }
   const std::size_t step = event.at("step");
@@ -138,7 +141,7 @@ std::optional<Seconds> Rehearsal::predicted_step_time() const {
                      .down = replica.link.down});
   const Recipe& recipe = job_->recipe.recipe;
   if (recipe.is_free) return Paces(links).computing();
-  const RoundSizes sizes(recipe.codec, parameters_, links.size(), {}, recipe.means_down());
+  const RoundSizes sizes(recipe.codec, parameters_, links.size(), {}, recipe.means_down(), layers_);
   return make_planner({.kind = recipe.planner,
                        .plan = recipe.plan,
                        .may_look_ahead = job_->scenario.train.optimizer != "adamw",

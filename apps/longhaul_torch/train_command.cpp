@@ -46,7 +46,10 @@ int evaluate(const lab::Job& job, Workload& workload) {
   std::size_t step = 0;
   double time_s = 0;
   std::string file;
-  print_event("ready", {{"parameters", workload.initial_parameters().size()}});
+  auto layers = nlohmann::ordered_json::array();
+  for (const Layer& layer : workload.layers())
+    layers.push_back({{"offset", layer.offset}, {"count", layer.count}, {"shape", layer.shape}});
+  print_event("ready", {{"parameters", workload.initial_parameters().size()}, {"layers", layers}});
   while (std::cin >> step >> time_s >> file) {
     const Result<ByteBuffer> bytes = read_file(file, workload.initial_parameters().size_bytes());
     if (!bytes.ok() || bytes->size() != workload.initial_parameters().size_bytes()) continue;

@@ -21,7 +21,8 @@ std::unique_ptr<Planner> planner_of(const TrainingSetup& setup, std::size_t elem
                        .may_look_ahead = setup.may_look_ahead,
                        .seed = setup.engine.seed,
                        .steps = setup.engine.lr.steps},
-                      RoundSizes(setup.engine.recipe.codec, elements, setup.replicas));
+                      RoundSizes(setup.engine.recipe.codec, elements, setup.replicas, {},
+                                 setup.engine.recipe.means_down(), setup.engine.layers));
 }
 
 TrainingSetup with_plan(TrainingSetup setup, const Plan& plan) {

@@ -1,5 +1,7 @@
 #include "longhaul/lab/live_planner.h"
 
+#include <utility>
+
 #include "longhaul/plan/measurements.h"
 
 namespace longhaul::lab {
@@ -19,14 +21,14 @@ Bandwidth truth(const RateTrace& rate, Seconds time) {
 }  // namespace
 
 LivePlanner::LivePlanner(const Recipe& recipe, const Scenario& scenario,
-                         const std::vector<SimulatedPeer>& peers, std::size_t elements,
+                         const std::vector<SimulatedPeer>& peers, RoundSizes sizes,
                          std::uint64_t seed)
     : planner_(make_planner({.kind = recipe.planner,
                              .plan = recipe.plan,
                              .may_look_ahead = scenario.train.optimizer != "adamw",
                              .seed = seed,
                              .steps = scenario.train.steps},
-                            RoundSizes(recipe.codec, elements, peers.size()))),
+                            std::move(sizes))),
       knows_links_(recipe.planner == PlannerKind::kClairvoyant) {
   for (const SimulatedPeer& peer : peers) {
     const ReplicaSettings& replica = scenario.replicas[links_.size()];

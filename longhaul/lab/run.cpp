@@ -117,8 +117,9 @@ class Run {
   }
 
   void start_planner(const std::vector<SimulatedPeer>& peers) {
-    planner_ = std::make_unique<LivePlanner>(recipe_, scenario_, peers,
-                                             workload_.initial_parameters().size(), request_.seed);
+    const RoundSizes sizes(recipe_.codec, workload_.initial_parameters().size(), peers.size(), {},
+                           recipe_.means_down(), workload_.layers());
+    planner_ = std::make_unique<LivePlanner>(recipe_, scenario_, peers, sizes, request_.seed);
     recipe_.plan = planner_->plan();
     network_->plan_with([this](const ClosedRound& round) { return planner_->round_closed(round); });
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "longhaul/base/check.h"
 #include "longhaul/base/workers.h"
@@ -13,9 +14,10 @@ namespace {
 constexpr double kRowsPerDecade = 341;  // ratios 0.7 % apart
 constexpr CodecSpec kUnionForm{.kind = CodecKind::kTopK, .values = ValueFormat::kFp32};
 
-double expected_bytes(const CodecSpec& spec, std::size_t elements, double keep_ratio) {
+double expected_bytes(const CodecSpec& spec, const LayerTable& layers, std::size_t elements,
+                      double keep_ratio) {
   Workers alone(1);
-  return make_codec(spec, {}, alone)->expected_bytes(elements, keep_ratio);
+  return make_codec(spec, layers, alone)->expected_bytes(elements, keep_ratio);
 }
 
 // Share of the elements that at least one of n replicas sends.
@@ -43,8 +45,12 @@ double union_share(CodecKind kind, double keep_ratio, double n) {
 }  // namespace
 
 RoundSizes::RoundSizes(const CodecSpec& codec, std::size_t elements, std::size_t replicas,
-                       const RatioLimits& limits, MeansDown means)
-    : codec_(codec), elements_(elements), replicas_(replicas), means_(means) {
+                       const RatioLimits& limits, MeansDown means, LayerTable layers)
+    : codec_(codec),
+      elements_(elements),
+      replicas_(replicas),
+      means_(means),
+      layers_(std::move(layers)) {
   LONGHAUL_CHECK(limits.least > 0 && limits.least <= limits.most && limits.most <= 1);
   LONGHAUL_CHECK(elements > 0 && replicas > 0);
   table_.push_back(exact(limits.least));
@@ -61,11 +67,11 @@ RoundSizes::RoundSizes(const CodecSpec& codec, std::size_t elements, std::size_t
 }
 
 WaysDown RoundSizes::ways_down(double keep_ratio) const {
-  const double up = expected_bytes(codec_, elements_, keep_ratio);
+  const double up = expected_bytes(codec_, layers_, elements_, keep_ratio);
   const auto n = static_cast<double>(replicas_);
   const double in_union = union_share(codec_.kind, keep_ratio, n);
   return {.dense = static_cast<double>(kPayloadHeaderBytes) + dense_bytes(),
-          .joined = expected_bytes(kUnionForm, elements_, std::max(in_union, keep_ratio)),
+          .joined = expected_bytes(kUnionForm, {}, elements_, std::max(in_union, keep_ratio)),
           .forwarded = (n - 1) * up,
           .two_way = up};
 }

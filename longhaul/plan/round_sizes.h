@@ -38,8 +38,10 @@ enum class MeansDown : std::uint8_t { kExact, kTwoWay };
 
 class RoundSizes {
  public:
+  // Without layers, a codec that needs them counts as one that sends all.
   RoundSizes(const CodecSpec& codec, std::size_t elements, std::size_t replicas,
-             const RatioLimits& limits = {}, MeansDown means = MeansDown::kExact);
+             const RatioLimits& limits = {}, MeansDown means = MeansDown::kExact,
+             LayerTable layers = {});
 
   // Exact, from the codec.
   [[nodiscard]] RoundSize exact(double keep_ratio) const;
@@ -57,6 +59,7 @@ class RoundSizes {
   std::size_t elements_;
   std::size_t replicas_;
   MeansDown means_;
+  LayerTable layers_;
   std::vector<RoundSize> table_;
 };
 

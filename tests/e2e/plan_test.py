@@ -84,6 +84,7 @@ class PlanCommand(CommandTest):
                 (GPT2_OVER_A_WAN + ("--replicas", "0"), "--replicas"),
                 (GPT2_OVER_A_WAN + ("--recipe", "fast"), "--recipe", "auto"),
                 (GPT2_OVER_A_WAN + ("--recipe", "ideal"), "--recipe", "link"),
+                (GPT2_OVER_A_WAN + ("--recipe", "olco3-vq"), "--recipe", "layers"),
                 (GPT2_OVER_A_WAN + ("--out", "map.svg"), "--out", "--map"),
                 (GPT2_OVER_A_WAN[:-2], "--latency"),
         ):
