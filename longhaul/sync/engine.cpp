@@ -208,7 +208,7 @@ Status Engine::check_mean(const Mean& mean, RoundId round) const {
   if (mean.round != round || mean.values->size() != parts_.at(round.part).count)
     return Error{ErrorCode::kCorruptPayload, name + ": of another part of the model"};
   if (!mean.next_plan) return Done{};
-  const Status plan = check_plan(*mean.next_plan, setup_);
+  Status plan = check_plan(*mean.next_plan, setup_);
   if (plan.ok()) return plan;
   return Error{ErrorCode::kCorruptPayload, name + ": " + plan.error().message};
 }

@@ -143,7 +143,7 @@ class Engine {
   [[nodiscard]] Result<Loaded> read(Extent extent, const State& state) const;
   [[nodiscard]] Result<Loaded> read_shared(const State& state) const;
   Status read_codecs(Extent extent, const State& state, Loaded& loaded) const;
-  Status read_own(const State& state, Loaded& loaded) const;
+  static Status read_own(const State& state, Loaded& loaded);
 
   EngineSetup setup_;
   std::span<float> parameters_;

@@ -238,7 +238,7 @@ Status Engine::read_codecs(Extent extent, const State& state, Loaded& loaded) co
   return Done{};
 }
 
-Status Engine::read_own(const State& state, Loaded& loaded) const {
+Status Engine::read_own(const State& state, Loaded& loaded) {
   Status residual_loaded = load_tensor("residual", state, loaded.residual);
   if (!residual_loaded.ok()) return residual_loaded;
   const auto leaked = state.value<double>("leaked");
