@@ -47,6 +47,12 @@ void put_over(const RecipeSettings& settings, ChosenRecipe& chosen) {
   if (settings.codec) chosen.recipe.codec = parse_codec(*settings.codec).value();
   if (settings.merge) plan.merge = parse_merge(*settings.merge).value();
   chosen.lr = settings.lr.value_or(chosen.lr);
+  if (settings.outer_lr) {
+    local.outer_lr = static_cast<float>(*settings.outer_lr);
+    local.outer_lr_by_replicas = false;
+  }
+  if (settings.residual_decay)
+    chosen.recipe.residual_decay = static_cast<float>(*settings.residual_decay);
 }
 
 // Which keys the recipe's planner decides itself.
@@ -75,6 +81,8 @@ Status check_together(const std::string& text, const Recipe& recipe, const Train
   const auto refuse = [&](const std::string& why) {
     return Error{ErrorCode::kInvalidArgument, "recipe " + text + ": " + why};
   };
+  if (recipe.residual_decay < 1 && (!recipe.keeps_residual || plan.merge == Merge::kAnchor))
+    return refuse("residual_decay: it keeps no residual");
   if (plan.merge == Merge::kAhead && train.optimizer == "adamw")
     return refuse("merge = ahead foresees steps of sgd, momentum or nesterov, not of adamw");
   if (plan.period_steps > 1 && !has_local_steps(plan.merge)) {
@@ -113,7 +121,12 @@ Result<ChosenRecipe> chosen_recipe(const Scenario& scenario, const RecipeChoice&
     Status fits = check_planned(choice.text, row->planner, settings);
     if (!fits.ok()) return fits.error();
     put_over(settings, chosen);
+    if (settings.outer_lr && chosen.recipe.plan.merge != Merge::kOuter)
+      return bad(choice.text, "outer_lr with merge = outer only, got merge = " +
+                                  std::string(name_of(chosen.recipe.plan.merge)));
   }
+  LocalSteps& local = chosen.recipe.local;
+  if (local.outer_lr_by_replicas) local.outer_lr = outer_lr_for(scenario.replicas.size());
   Status together = check_together(choice.text, chosen.recipe, scenario.train);
   if (!together.ok()) return together.error();
   return chosen;

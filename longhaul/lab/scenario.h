@@ -83,6 +83,8 @@ struct RecipeSettings {
   std::optional<std::string> codec;  // "top_k/bf16"
   std::optional<std::string> merge;  // "late"
   std::optional<double> lr;          // in place of train.lr
+  std::optional<double> outer_lr;
+  std::optional<double> residual_decay;
 };
 
 struct Scenario {

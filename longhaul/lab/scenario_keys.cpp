@@ -148,6 +148,9 @@ void add_recipe(std::vector<ScenarioKey>& keys) {
   keys.push_back(row("recipe", "merge", one_of(merge_names()), LONGHAUL_FIELD(recipe.merge)));
   keys.push_back(with_fallback(
       row("recipe", "lr", real(0, Bound::kExcluded), LONGHAUL_FIELD(recipe.lr)), "train.lr"));
+  keys.push_back(
+      row("recipe", "outer_lr", real(0, Bound::kExcluded), LONGHAUL_FIELD(recipe.outer_lr)));
+  keys.push_back(row("recipe", "residual_decay", ratio(), LONGHAUL_FIELD(recipe.residual_decay)));
 }
 
 }  // namespace

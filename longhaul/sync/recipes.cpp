@@ -78,7 +78,10 @@ constexpr std::array kRecipes{
            .summary = "DiLoCo: many local steps, then an outer step of Nesterov with their mean",
            .codec = kDenseFp32,
            .plan = {.period_steps = 30, .merge = Merge::kOuter},
-           .local = {.outer = OptimizerKind::kNesterov, .outer_lr = 0.7F, .outer_momentum = 0.9F}},
+           .local = {.outer = OptimizerKind::kNesterov,
+                     .outer_lr = 0.7F,
+                     .outer_lr_by_replicas = true,
+                     .outer_momentum = 0.9F}},
     Recipe{
         .name = "streaming-diloco",
         .summary = "Streaming DiLoCo: in fragments, 4 bits, some steps late, half of it mixed in",
@@ -89,6 +92,7 @@ constexpr std::array kRecipes{
                   .mixing = 0.5F,
                   .outer = OptimizerKind::kNesterov,
                   .outer_lr = 0.7F,
+                  .outer_lr_by_replicas = true,
                   .outer_momentum = 0.9F}},
     Recipe{.name = "sparseloco",
            .summary = "SparseLoCo: many local steps, 64 values of each 4096 in 2 bits",
@@ -142,6 +146,10 @@ constexpr std::array kRecipes{
 };
 
 }  // namespace
+
+float outer_lr_for(std::size_t replicas) {
+  return replicas < 3 ? 0.6F : replicas < 6 ? 0.8F : 1.0F;
+}
 
 std::span<const Recipe> all_recipes() { return kRecipes; }
 

@@ -89,6 +89,18 @@ TEST(LocalStepsInTheLab, ADelayInPeriodsFollowsThePeriodUnlessItIsSet) {
             find_recipe("static")->plan.delay_steps);
 }
 
+TEST(LocalStepsInTheLab, AnOuterStepIsLongerWithMoreReplicasUnlessItIsSet) {
+  Scenario scenario = period_scenario(1, 1);
+  const auto outer_lr = [&](std::size_t replicas, const std::string& recipe) {
+    scenario.replicas.resize(replicas, scenario.replicas[0]);
+    return chosen_recipe(scenario, parse_recipe_choice(recipe).value())->recipe.local.outer_lr;
+  };
+  EXPECT_LT(outer_lr(2, "diloco"), outer_lr(4, "diloco"));
+  EXPECT_LT(outer_lr(4, "streaming-diloco"), outer_lr(8, "streaming-diloco"));
+  EXPECT_EQ(outer_lr(8, "diloco:outer_lr=0.3"), 0.3F);
+  EXPECT_EQ(outer_lr(8, "sparseloco"), 1.0F);
+}
+
 TEST(LocalStepsInTheLab, ArePeriodsThatEndWithinTheRun) {
   Scenario scenario = period_scenario(1, 1);
   scenario.train.steps = 30;
@@ -115,6 +127,10 @@ TEST(LocalStepsInTheLab, AreRefusedWhereTheyDoNotFit) {
   EXPECT_THAT(choose("d-sgd:period_steps=2").error().message,
               HasSubstr("needs local steps, which merge = optimizer has not"));
   EXPECT_THAT(choose("local-sgd:merge=ahead").error().message, HasSubstr("merge = ahead has not"));
+  EXPECT_THAT(choose("olco3-oc:outer_lr=0.7").error().message,
+              HasSubstr("outer_lr with merge = outer only, got merge = late"));
+  EXPECT_THAT(choose("streaming-diloco:residual_decay=0.9").error().message,
+              HasSubstr("it keeps no residual"));
   EXPECT_THAT(choose("auto:period_steps=2").error().message,
               HasSubstr("period_steps is not for you to set"));
 }
