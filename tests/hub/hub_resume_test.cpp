@@ -186,7 +186,7 @@ TEST_P(HubResumeOne, NothingIsLostAndNothingCountsTwice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, HubResumeOne,
-                         ::testing::Values("dd-ef-sgd", "deco", "deco-late", "auto"),
+                         ::testing::Values("dd-ef-sgd", "deco", "deco-late", "auto", "olco3-oc"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::ranges::replace(name, '-', '_');
