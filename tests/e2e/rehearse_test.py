@@ -120,7 +120,8 @@ class Mishaps(RehearseTest):
 
 class LocalSteps(RehearseTest):
     def test_they_end_with_the_bits_of_the_lab(self):
-        words = ("smoke", "--recipe", "olco3-tc,olco3-vq,streaming-diloco", "--set", "train.stop=steps", "--set", "train.steps=62", "--set", "replica.step_time=10ms")
+        words = ("smoke", "--recipe", "olco3-tc,olco3-vq,streaming-diloco", "--set", "train.stop=steps", "--set",
+                 "train.steps=62", "--set", "replica.step_time=60ms")
         self.ended(self.start(*words), 0)
         lab = self.longhaul("lab", *words, "--json")
         self.assertEqual(lab.returncode, 0, lab.stderr)
@@ -129,7 +130,7 @@ class LocalSteps(RehearseTest):
 
     def test_the_last_step_makes_one_model_of_all(self):
         words = ("smoke", "--recipe", "olco3-tc", "--set", "train.stop=steps", "--set", "train.steps=18", "--set",
-                 "replica.step_time=10ms", "--set", "train.final_average=yes")
+                 "replica.step_time=60ms", "--set", "train.final_average=yes")
         self.ended(self.start(*words), 0)
         lab = self.longhaul("lab", *words, "--json")
         self.assertEqual(self.results()[0]["digest"], json.loads(lab.stdout)["runs"][0]["digest"])
