@@ -17,8 +17,8 @@ class Paces {
  public:
   explicit Paces(const Conditions& replicas);
 
-  // Of rounds of that size, one in each period. `slower`: as if every rate had fallen to that part
-  // of it. Valid as long as this is.
+  // Of rounds of that size, one in each period. `slower`: as if every rate were so many times
+  // lower. Valid as long as this is.
   [[nodiscard]] Pace of(const RoundSize& size, int period_steps = 1, double slower = 1) const;
   // With a delay so long that only rates matter: the slowest of computing, sending and receiving.
   [[nodiscard]] Seconds least(const RoundSize& size, int period_steps = 1,

@@ -92,7 +92,6 @@ constexpr std::array kRecipes{
                   .mixing = 0.5F,
                   .outer = OptimizerKind::kNesterov,
                   .outer_lr = 0.7F,
-                  .outer_lr_by_replicas = true,
                   .outer_momentum = 0.9F}},
     Recipe{.name = "sparseloco",
            .summary = "SparseLoCo: many local steps, 64 values of each 4096 in 2 bits",

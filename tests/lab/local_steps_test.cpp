@@ -96,7 +96,7 @@ TEST(LocalStepsInTheLab, AnOuterStepIsLongerWithMoreReplicasUnlessItIsSet) {
     return chosen_recipe(scenario, parse_recipe_choice(recipe).value())->recipe.local.outer_lr;
   };
   EXPECT_LT(outer_lr(2, "diloco"), outer_lr(4, "diloco"));
-  EXPECT_LT(outer_lr(4, "streaming-diloco"), outer_lr(8, "streaming-diloco"));
+  EXPECT_LT(outer_lr(4, "diloco"), outer_lr(8, "diloco"));
   EXPECT_EQ(outer_lr(8, "diloco:outer_lr=0.3"), 0.3F);
   EXPECT_EQ(outer_lr(8, "sparseloco"), 1.0F);
 }
