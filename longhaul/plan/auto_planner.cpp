@@ -110,9 +110,8 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
   for (int period = 1; period <= most_period(); period *= 2) {
     if (paces.computing() * (1 + model.drift_cost(period)) >= least) break;
     try_period(period);
-    if (period == 1) look_around_the_best();
   }
-  if (best.period_steps > 1) look_around_the_best();
+  look_around_the_best();
   LONGHAUL_CHECK(least < Seconds::max());
   return predicted(replicas, table[best_row], best, model, fall);
 }
