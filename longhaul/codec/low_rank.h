@@ -68,14 +68,12 @@ class SharedLowRank final : public Codec {
   [[nodiscard]] ByteBuffer take(const TakeRequest& request) override;
   [[nodiscard]] double expected_bytes(std::size_t elements, double keep_ratio) const override;
   void learn(std::span<const float> mean) override;
-  // Left bases, right bases, and how many means were learnt from.
+  // Left bases, right bases, and whose turn it is.
   [[nodiscard]] std::span<float> state() override { return state_; }
   [[nodiscard]] bool shares_state() const override { return true; }
 
  private:
   using Matrix = MatrixLayout::Matrix;
-  void append_factors(const Matrix& matrix, std::span<const float> values,
-                      std::vector<float>& factors) const;
   [[nodiscard]] std::span<float> left_of(const Matrix& matrix);
   [[nodiscard]] std::span<float> right_of(const Matrix& matrix);
 

@@ -78,7 +78,8 @@ std::optional<Follower::OpenRound> Follower::open_round(std::uint64_t step) cons
     return OpenRound{.part = found->part, .elements = engine_.part(found->part).count};
   };
   const std::optional<OpenRound> in_flight = in(engine_.in_flight());
-  return in_flight ? in_flight : in(engine_.rounds_of_step());
+  if (in_flight || this->step() == steps_) return in_flight;  // after the last step comes no round
+  return in(engine_.rounds_of_step());
 }
 
 bool Follower::is_waiting() const {

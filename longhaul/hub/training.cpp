@@ -159,6 +159,7 @@ Result<Reopened> reopened(TrainingSetup setup, Workers& workers) {
       return Error{ErrorCode::kCorruptPayload, setup.directory.string() + ": round " +
                                                    std::to_string(round.step) +
                                                    " does not follow from its snapshot"};
+    round.whole.reset();  // needed for that only
     all.journal.add(std::move(round), all.model->next_round());
   }
   if (all.journal.end() >= *closed_until) return all;
@@ -190,7 +191,7 @@ Result<std::unique_ptr<Training>> Training::resume(const TrainingSetup& setup, W
   training->model_ = std::move(all->model);
   training->compressor_ = std::move(all->compressor);
   training->journal_ = std::move(all->journal);
-  training->planner_ = planner_of(setup, elements);
+  training->planner_ = planner_of(all->setup, elements);
   const Status kept = training->start_journal();
   if (!kept.ok()) return kept.error();
   return training;

@@ -19,6 +19,7 @@ constexpr double kAgreementGain = 0.1;
 constexpr std::size_t kRoundsBetweenChanges = 10;
 constexpr double kWorthAChange = 1.07;  // predicted gain that a change must bring
 constexpr double kWorthItAtOnce = 1.3;  // and one that does not wait
+constexpr double kWorthANewRule = 0.5;  // the other rule may seem slower, as it does not diverge
 
 }  // namespace
 
@@ -131,6 +132,11 @@ std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
   if (wanted.plan == facts.current) return std::nullopt;
   const Decision kept = predicted(facts.replicas, sizes_.at(facts.current.keep_ratio),
                                   facts.current, model_of(facts.current.merge), risk_.factor());
+  if (wanted.plan.merge != facts.current.merge && kept.time() / wanted.time() < kWorthANewRule) {
+    // Looking ahead needs a round in every step, which the slowest links cannot bear.
+    set_merge(facts.current.merge);
+    wanted = search(facts.replicas);
+  }
   const double gain = kept.time() / wanted.time();
   const bool has_new_rule = wanted.plan.merge != facts.current.merge;
   const bool is_soon = rounds_ - last_change_ < kRoundsBetweenChanges;

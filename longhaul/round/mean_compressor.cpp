@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "longhaul/base/check.h"
+#include "longhaul/codec/kernels.h"
 #include "longhaul/codec/payload.h"
 
 namespace longhaul {
@@ -11,6 +12,9 @@ namespace {
 // Names in a state.
 constexpr const char* kResidual = "mean_residual";
 constexpr const char* kCodec = "mean_codec";
+
+// Beyond it sums are near the end of what a float can hold.
+constexpr float kAbsurdSum = 1e37F;
 
 constexpr CodecSpec kDense{.kind = CodecKind::kDense, .values = ValueFormat::kFp32};
 
@@ -26,6 +30,7 @@ MeanCompressor::MeanCompressor(const Setup& setup, Workers& workers)
 
 void MeanCompressor::compress(RoundMean& mean, std::uint64_t step) {
   LONGHAUL_CHECK_EQ(mean.values.size(), residual_.size());
+  drop_if_absurd(mean.values);
   Codec& codec = dense_step_ == step ? *dense_ : *codec_;
   mean.payload = codec.take({.residual = residual_,
                              .increment = mean.values,
@@ -33,7 +38,18 @@ void MeanCompressor::compress(RoundMean& mean, std::uint64_t step) {
                              .seed = seed_of_round(seed_, step)});
   std::ranges::fill(mean.values, 0.0F);
   add(PayloadView::parse(mean.payload, mean.values.size()).value(), 1.0F, mean.values);
+  codec_->learn(mean.values);
   for (DownLoad& down : mean.down) down = {.way = WayDown::kTwoWay, .bytes = mean.payload.size()};
+}
+
+// Each update is finite, but what is held back of many need not be. No model outlives such values;
+// the hub does.
+void MeanCompressor::drop_if_absurd(std::span<float> mean) {
+  const float largest = std::max(kernels::magnitude_range(residual_).max_magnitude,
+                                 kernels::magnitude_range(mean).max_magnitude);
+  if (largest < kAbsurdSum) return;
+  std::ranges::fill(residual_, 0.0F);
+  std::ranges::fill(mean, 0.0F);
 }
 
 void MeanCompressor::save(State& state) const {

@@ -42,6 +42,8 @@ class MeanCompressor {
   Status load(const State& state);
 
  private:
+  void drop_if_absurd(std::span<float> mean);
+
   double keep_ratio_;
   std::uint64_t seed_;
   std::optional<std::uint64_t> dense_step_;

@@ -146,6 +146,8 @@ Status check_plan(const Plan& plan, const EngineSetup& setup) {
   }
   if (plan.merge == Merge::kAhead && setup.optimizer.kind == OptimizerKind::kAdamW)
     return mismatch("look-ahead with AdamW");
+  if (plan.merge == Merge::kAhead && setup.final_average)
+    return mismatch("look-ahead in a run that averages at the end");
   return Done{};
 }
 

@@ -45,6 +45,14 @@ TEST_F(HubEnd, ComesWhenAllHaveLeft) {
   EXPECT_TRUE(is_finished_after(Seconds(0.1)));
 }
 
+TEST_F(HubEnd, AnUpdateAfterTheLastStepIsRejected) {
+  close_the_only_round();
+  leave(all_[0]);
+  desk_.update(all_[1], 1, dense_payload(1));
+  EXPECT_EQ(desk_.core.status().rejected, 1U);
+  EXPECT_EQ(desk_.core.status().next_round, 1U);
+}
+
 TEST_F(HubEnd, ComesWhenAllHaveGivenUpAfterItWasAskedTo) {
   leave(all_[0]);
   leave(all_[1]);

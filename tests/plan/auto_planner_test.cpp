@@ -159,6 +159,22 @@ TEST(AutoPlanner, LooksAheadWhereReplicasDisagree) {
   EXPECT_EQ(plan.merge, Merge::kLate);
 }
 
+TEST(AutoPlanner, DoesNotLookAheadWhereOnlyPeriodsFit) {
+  constexpr double kSlow = 2e-5;
+  AutoPlanner planner(sizes_of_four(), {});
+  Plan plan = planner.first(equal_links(kSlow, 2)).plan;
+  ASSERT_GE(plan.period_steps, 8);
+  for (int round = 0; round < 60; ++round) {
+    if (const auto decision = planner.round_closed(facts(kSlow, -0.2, plan))) plan = decision->plan;
+  }
+  EXPECT_EQ(plan.merge, Merge::kLate);
+  // It still follows the links.
+  for (int round = 0; round < 60; ++round) {
+    if (const auto decision = planner.round_closed(facts(0.1, -0.2, plan))) plan = decision->plan;
+  }
+  EXPECT_EQ(plan.merge, Merge::kAhead);
+}
+
 TEST(AutoPlanner, DelaysLessWhereReplicasAgreeLess) {
   AutoPlanner planner(sizes_of_four(), {});
   Plan plan = planner.first(equal_links(0.1, 2)).plan;

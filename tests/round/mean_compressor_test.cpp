@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "longhaul/codec/kernels.h"
 #include "longhaul/codec/payload.h"
 #include "tests/codec/test_data.h"
 
@@ -38,6 +40,41 @@ TEST(MeanCompressor, SendsInTheEndAllThatTheMeansHeld) {
     scale += std::abs(held[j]);
   }
   EXPECT_LT(off / scale, 1e-5);
+}
+
+TEST(MeanCompressor, OutlivesUpdatesThatAddUpBeyondAFloat) {
+  Workers alone;
+  MeanCompressor compressor(
+      {.codec = parse_codec("top_k/bf16").value(), .elements = kMeanElements, .keep_ratio = 0.05},
+      alone);
+  for (std::uint64_t round = 0; round < 20; ++round) {
+    RoundMean mean{.values = std::vector<float>(kMeanElements, round < 15 ? 7.5e37F : 1.0F)};
+    if (round % 2 == 0 && round < 14) std::ranges::fill(mean.values, 0.9e37F);
+    compressor.compress(mean, round);
+    EXPECT_TRUE(check_finite(mean.values).ok());
+    EXPECT_TRUE(check_finite(compressor.residual()).ok());
+  }
+  EXPECT_LT(compressor.residual()[kMeanElements - 1], 100.0F) << "what was absurd is gone";
+}
+
+TEST(MeanCompressor, LearnsTheBasisOfItsMeans) {
+  Workers alone;
+  MeanCompressor compressor({.codec = parse_codec("shared_low_rank").value(),
+                             .layers = {{.name = "m", .count = kMeanElements, .shape = {50, 100}}},
+                             .elements = kMeanElements},
+                            alone);
+  double missing = 0;
+  for (std::uint64_t round = 0; round < 8; ++round) {  // of rank one
+    RoundMean mean{.values = std::vector<float>(kMeanElements)};
+    for (std::size_t j = 0; j < kMeanElements; ++j)
+      mean.values[j] =
+          std::sin(static_cast<float>(j / 100)) * std::cos(static_cast<float>(j % 100));
+    const std::vector<float> whole = mean.values;
+    compressor.compress(mean, round);
+    missing = static_cast<double>(kernels::sum_of_magnitudes(compressor.residual())) /
+              static_cast<double>(kernels::sum_of_magnitudes(whole));
+  }
+  EXPECT_LT(missing, 0.01);
 }
 
 TEST(MeanCompressor, ThePayloadIsTheMean) {
