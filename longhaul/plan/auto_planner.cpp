@@ -21,6 +21,9 @@ constexpr double kWorthAChange = 1.07;  // predicted gain that a change must bri
 constexpr double kWorthItAtOnce = 1.3;  // and one that does not wait
 constexpr double kWorthANewRule = 0.5;  // the other rule may seem slower, as it does not diverge
 
+// Fewer rounds tell less of links and replicas, and plans change later: a period must be worth it.
+double reluctance(int period) { return period == 1 ? 1 : kWorthAPeriod; }
+
 }  // namespace
 
 AutoPlanner::AutoPlanner(RoundSizes sizes, const AutoLimits& limits)
@@ -64,14 +67,16 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
   std::size_t best_row = 0;
   Seconds least = Seconds::max();
   const auto try_row = [&](std::size_t row, int period, double lag) {
-    const double steps = 1 + model.drift_cost(period) + model.drop_cost(lags_[row] * lag);
+    const double weight = reluctance(period);
+    const double steps =
+        weight * (1 + model.drift_cost(period) + model.drop_cost(lags_[row] * lag));
     const Seconds floor =
         (paces.least(table[row], period) + paces.least(table[row], period, fall)) / 2;
     if (floor * steps >= least) return;
     const Pace pace = paces.of(table[row], period);
     const Pace fallen = paces.of(table[row], period, fall);
     for (int delay = 0; delay <= limits_.most_delay; ++delay) {
-      const double all_steps = steps + model.delay_cost(delay);
+      const double all_steps = steps + weight * model.delay_cost(delay);
       if (floor * all_steps >= least) return;  // no longer delay helps
       if ((pace.at_least(delay) + fallen.at_least(delay)) / 2 * all_steps >= least) continue;
       const Seconds now = pace.at(delay);
@@ -109,10 +114,11 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
       try_row(row, period, lag);
   };
   for (int period = 1; period <= most_period(); period *= 2) {
-    if (paces.computing() * (1 + model.drift_cost(period)) >= least) break;
+    if (paces.computing() * reluctance(period) * (1 + model.drift_cost(period)) >= least) break;
     try_period(period);
+    if (period == 1) look_around_the_best();
   }
-  look_around_the_best();
+  if (best.period_steps > 1) look_around_the_best();
   LONGHAUL_CHECK(least < Seconds::max());
   return predicted(replicas, table[best_row], best, model, fall);
 }

@@ -20,6 +20,8 @@ namespace longhaul {
 
 constexpr int kMostAutoDelay = 16;
 constexpr int kMostAutoPeriod = 32;
+// A period above one is chosen where it is predicted to be so many times faster than none.
+constexpr double kWorthAPeriod = 1.15;
 
 struct AutoLimits {
   int most_delay = kMostAutoDelay;
