@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kResidual = "mean_residual";
 constexpr const char* kCodec = "mean_codec";
 
-// Beyond it sums are near the end of what a float can hold.
+// Sums of two such values are still far from the end of what a float can hold.
 constexpr float kAbsurdSum = 1e37F;
 
 constexpr CodecSpec kDense{.kind = CodecKind::kDense, .values = ValueFormat::kFp32};
