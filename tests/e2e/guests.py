@@ -73,6 +73,12 @@ class Process:
                 self.news.wait(min(left, 1))
             return lines[0]
 
+    def says_once(self, text):
+        """Waits for a line on standard error, and for no other one like it so far."""
+        self.says(text)
+        if len(lines := self.lines_with(text)) != 1:
+            raise AssertionError(f"{text}: said {len(lines)} times: {self.errors}")
+
     def lines_with(self, text):
         with self.news:
             return [line for line in self.errors if text in line]

@@ -35,7 +35,7 @@ class Strangers(Guests):
     def refused_strangers(self, count, line):
         """So many connections were counted, and told of in one line."""
         self.hub.status_with(lambda status: status["strangers"] >= count, f"{count} strangers: {line}")
-        self.assertEqual(len(self.hub.lines_with(line)), 1, self.hub.errors)
+        self.hub.says_once(line)
 
     def fails(self, *expected, program=HONEST, arguments):
         process = Process(self, program, *arguments)
@@ -92,10 +92,10 @@ class Strangers(Guests):
             self.assertEqual(events.wait(), 0)
             self.assertEqual(events.events[-1], {"event": "refused", "why": "wrong token", "is_final": True})
         hub.status_with(lambda status: status["refused"] >= 3, "the tokens are counted")
-        self.assertEqual(len(hub.lines_with("refused third: wrong token")), 1, hub.errors)
+        hub.says_once("refused third: wrong token")
         self.assertEqual(self.longhaul("keys", "revoke", "keys", "third").returncode, 0)
         self.fails("revoked", arguments=("--invite", invite))
-        self.assertEqual(len(hub.lines_with("refused third: revoked")), 1)
+        hub.says_once("refused third: revoked")
         # Nothing secret is in what the hub says.
         self.assertFalse(hub.lines_with(text["token"]))
         hub.goes_on()
@@ -112,14 +112,13 @@ class Liars(Guests):
         for lie, line in (("nan", "not finite"), ("infinity", "not finite"), ("digest", "digest does not match"),
                           ("count", "1001 elements, expected 1000"), ("length", "wrong length")):
             with self.subTest(lie=lie):
-                told = len(hub.lines_with(line))
                 before = hub.count("rejected")
                 events = self.rude(hub, lie, "--rounds", 5)
                 self.assertEqual(events[-1], {"event": "done", "rounds": 5}, events)
                 rounds = [event for event in events if event["event"] == "round"]
                 self.assertFalse(any(event["is_own_in"] for event in rounds), rounds)
                 hub.status_with(lambda status: status["rejected"] >= before + 4, "updates are counted")
-                self.assertEqual(len(hub.lines_with(line)), max(told, 1), hub.errors)
+                hub.says_once(line)
         for lie, line in (("size", "a transfer of 1099511627776 bytes"), ("outside", "outside of its transfer"),
                           ("twice", "came twice"), ("ahead", "a step that nobody can have reached"), ("garbage", "unknown cargo 77")):
             with self.subTest(lie=lie):
@@ -127,7 +126,7 @@ class Liars(Guests):
                 events = self.rude(hub, lie, "--times", 3)
                 self.assertEqual([event["event"] for event in events].count("closed"), 3, events)
                 hub.status_with(lambda status: status["rejected"] >= before + 3, "chunks are counted")
-                self.assertEqual(len(hub.lines_with(line)), 1, hub.errors)
+                hub.says_once(line)
         self.assertEqual(self.rude(hub, "frame")[-1]["event"], "closed")  # more than gRPC takes
         hub.goes_on()
         self.end_in_order(hub, honest)
@@ -145,7 +144,7 @@ class Liars(Guests):
                 self.assertTrue(events[0]["is_final"])
                 self.assertIn(why, events[0]["why"])
                 hub.status_with(lambda status: status["refused"] == before + 3, "joins are counted")
-                self.assertEqual(len(hub.lines_with(events[0]["why"])), 1, hub.errors)
+                hub.says_once(events[0]["why"])
         for lie in ("first", "session"):
             before = hub.count("refused")
             self.assertEqual(self.rude(hub, lie)[-1]["event"], "closed")
@@ -162,7 +161,7 @@ class Liars(Guests):
         events = self.rude(hub, "model")
         self.assertEqual(events[-1]["event"], "closed", events)
         hub.status_with(lambda status: status["rejected"] >= 1, "the model is counted")
-        self.assertEqual(len(hub.lines_with("another digest than it told")), 1, hub.errors)
+        hub.says_once("another digest than it told")
         honest = self.honest("--hub", hub.address, "--name", "honest")
         hub.goes_on()
         self.end_in_order(hub, honest)
@@ -182,7 +181,7 @@ class PlainPort(Guests):
                     while peer.recv(4096):
                         pass
             hub.status_with(lambda status: status["strangers"] >= 3 * (i + 1), why)
-            self.assertEqual(len(hub.lines_with(why)), 1, hub.errors)
+            hub.says_once(why)
         self.assertEqual(self.longhaul("keys", "init", "keys").returncode, 0)
         self.assertEqual(self.longhaul("keys", "invite", "keys", "third", hub.address).returncode, 0)
         third = Process(self, HONEST, "--invite", "third.invite")
