@@ -12,8 +12,10 @@
 namespace longhaul {
 namespace {
 
-constexpr std::size_t kStride = 32;     // rows of the table of sizes: ratios 24 % apart
-constexpr std::size_t kFineStride = 2;  // 1.4 % apart
+// Rows of the table of sizes that a search passes over: ratios 24, 6 and 1.4 % apart.
+constexpr std::size_t kStride = 32;
+constexpr std::size_t kShortStride = 8;
+constexpr std::size_t kFineStride = 2;
 constexpr std::size_t kPeriodsInARun = 10;
 constexpr double kAgreementGain = 0.1;
 constexpr std::size_t kRoundsBetweenChanges = 10;
@@ -22,7 +24,7 @@ constexpr double kWorthItAtOnce = 1.3;  // and one that does not wait
 constexpr double kWorthANewRule = 0.5;  // the other rule may seem slower, as it does not diverge
 
 // Fewer rounds tell less of links and replicas, and plans change later: a period must be worth it.
-double reluctance(int period) { return period == 1 ? 1 : kWorthAPeriod; }
+double weight_of(int period) { return period == 1 ? 1 : kWorthAPeriod; }
 
 }  // namespace
 
@@ -67,7 +69,7 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
   std::size_t best_row = 0;
   Seconds least = Seconds::max();
   const auto try_row = [&](std::size_t row, int period, double lag) {
-    const double weight = reluctance(period);
+    const double weight = weight_of(period);
     const double steps =
         weight * (1 + model.drift_cost(period) + model.drop_cost(lags_[row] * lag));
     const Seconds floor =
@@ -92,33 +94,44 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
       }
     }
   };
-  // In long strides, from a row on that is not far from the best, so that most others need no
-  // second look.
+  // In long strides, from the row on that links just bear, in both directions as far as a plan can
+  // still be faster: more bytes only take longer, fewer only need more steps.
   const auto try_period = [&](int period) {
     const double lag = model.lag_of(1.0 / period);
-    const auto shown = std::ranges::partition_point(table, [&](const RoundSize& size) {
+    const double fewest = weight_of(period) * (1 + model.drift_cost(period));
+    const auto borne = std::ranges::partition_point(table, [&](const RoundSize& size) {
       return paces.least(size, period, fall) <= paces.computing();
     });
-    const auto above = static_cast<std::size_t>(table.end() - shown);
-    for (const std::size_t back : {above / kStride * kStride, period == 1 ? 0 : above})
-      try_row(table.size() - 1 - std::min(back, table.size() - 1), period, lag);
-    for (std::size_t back = 0; back < table.size(); back += kStride)
-      try_row(table.size() - 1 - back, period, lag);
-  };
-  const auto look_around_the_best = [&] {
-    const double lag = model.lag_of(1.0 / best.period_steps);
-    const std::size_t last = std::min(table.size() - 1, best_row + kStride);
-    const std::size_t first = best_row < kStride ? 0 : best_row - kStride;
-    const int period = best.period_steps;
-    for (std::size_t row = last + 1; row-- > first; row -= std::min(row, kFineStride - 1))
+    const auto start =
+        static_cast<std::size_t>(std::max(borne - table.begin(), std::ptrdiff_t{1})) - 1;
+    for (std::size_t row = start; row < table.size(); row += kStride) {
+      if (paces.least(table[row], period) * fewest >= least) break;
       try_row(row, period, lag);
+    }
+    for (std::size_t row = start; row >= kStride;) {
+      row -= kStride;
+      if (paces.computing() * (fewest + weight_of(period) * model.drop_cost(lags_[row] * lag)) >=
+          least)
+        break;
+      try_row(row, period, lag);
+    }
+  };
+  const auto look_around_the_best = [&](std::size_t reach, std::size_t stride) {
+    const double lag = model.lag_of(1.0 / best.period_steps);
+    const std::size_t middle = best_row;
+    const int period = best.period_steps;
+    for (std::size_t away = stride; away < reach; away += stride) {
+      if (middle + away < table.size()) try_row(middle + away, period, lag);
+      if (middle >= away) try_row(middle - away, period, lag);
+    }
   };
   for (int period = 1; period <= most_period(); period *= 2) {
-    if (paces.computing() * reluctance(period) * (1 + model.drift_cost(period)) >= least) break;
+    if (paces.computing() * weight_of(period) * (1 + model.drift_cost(period)) >= least) break;
     try_period(period);
-    if (period == 1) look_around_the_best();
+    if (period == 1) look_around_the_best(kStride, kShortStride);
   }
-  if (best.period_steps > 1) look_around_the_best();
+  if (best.period_steps > 1) look_around_the_best(kStride, kShortStride);
+  look_around_the_best(kShortStride, kFineStride);
   LONGHAUL_CHECK(least < Seconds::max());
   return predicted(replicas, table[best_row], best, model, fall);
 }
