@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
@@ -23,7 +22,7 @@ class FaultRun {
  public:
   FaultRun(HubRunSetup setup, std::uint64_t seed) : setup_(std::move(setup)), random_(seed) {
     std::filesystem::remove_all(setup_.directory);
-    setup_.goal = &goal_;
+    setup_.is_open_ended = true;
     start_hub();
     for (std::size_t slot = 0; slot < setup_.replicas; ++slot) start(slot);
   }
@@ -98,18 +97,18 @@ class FaultRun {
                return replica.second.is_enrolled;
              }) == static_cast<std::ptrdiff_t>(setup_.replicas);
     });
-    // Means are not far behind: nobody is beyond it yet.
-    goal_ = hub_->status().next_round + kLastSteps;
+    const bool goes_on = reaches(hub_->status().next_round + kLastSteps);
+    hub_->finish();
     for (const auto& replica : replicas_) replica->wait();
     // Means are sent before those who watch are told: the books are complete once the hub says so.
-    return is_back && reaches(goal_);
+    return is_back && goes_on && soon([&] { return hub_->status().is_finished; });
   }
 
   // All end at the same step, with one model.
   void expect_one_model() {
     for (const auto& replica : replicas_) {
       ASSERT_FALSE(replica->failure()) << replica->failure()->message;
-      EXPECT_EQ(replica->engine().steps_done(), goal_);
+      EXPECT_EQ(replica->engine().steps_done(), replicas_[0]->engine().steps_done());
       EXPECT_EQ(replica->digest(), replicas_[0]->digest());
     }
     EXPECT_EQ(mismatches_ + hub_->status().mismatches, 0U);
@@ -150,7 +149,6 @@ class FaultRun {
   std::mt19937_64 random_;
   SystemClock clock_;
   Pacer pacer_;
-  std::atomic<std::uint64_t> goal_{std::numeric_limits<std::uint64_t>::max()};
   Switchboard board_;
   std::unique_ptr<Hub> hub_;
   std::vector<std::unique_ptr<TestReplica>> replicas_;

@@ -43,7 +43,7 @@ struct HubRunSetup {
   JournalLimits journal;
   Seconds silence{1};
   Seconds step_time{};
-  const std::atomic<std::uint64_t>* goal = nullptr;  // steps, if they are not known before
+  bool is_open_ended = false;  // until the hub is told to finish; `steps` are of the schedule only
   Ledger* ledger = nullptr;
   bool loses_returned = false;
   bool may_look_ahead = true;  // of a planner; a ledger counts in one unit, moves or gradients
@@ -67,7 +67,7 @@ inline EngineSetup engine_setup_of(const HubRunSetup& setup) {
 
 inline HubSetup hub_setup_of(const HubRunSetup& setup) {
   return {.training = {.engine = engine_setup_of(setup),
-                       .steps = setup.goal == nullptr ? setup.steps : 0,
+                       .steps = setup.is_open_ended ? 0 : setup.steps,
                        .may_look_ahead = setup.may_look_ahead,
                        .replicas = setup.replicas,
                        .policy = setup.policy,
@@ -203,20 +203,21 @@ class TestReplica {
     if (setup_.ledger != nullptr) setup_.ledger->go_back(slot_, resumed_->taken);
     return replica_.resume(resumed_->state);
   }
-  [[nodiscard]] std::uint64_t goal() const {
-    return setup_.goal == nullptr ? setup_.steps : setup_.goal->load();
+  [[nodiscard]] bool is_done() const {
+    return !setup_.is_open_ended && replica_.engine().steps_done() >= setup_.steps;
   }
 
   void run() {
     const Deadline limit = deadline_after(hub_test_limit());
     const auto fail = [this](const Error& error) { failure_ = error; };
     if (const Status started = begin(limit); !started.ok()) return fail(started.error());
-    while (!is_stopped_ && replica_.engine().steps_done() < goal()) {
+    while (!is_stopped_ && !is_done()) {
       const Result<StepFacts> facts = replica_.step(deadline_after(Seconds(0.05)));
       if (!facts.ok()) {
         if (facts.error().code == ErrorCode::kDeadline && SystemClock().now() < limit) continue;
         return fail(facts.error());
       }
+      if (facts->stance == Stance::kFinish) break;
       loss_ = facts->loss;
       steps_ = replica_.engine().steps_done();
       if (facts->stance == Stance::kSitOut) ++sat_out_;
