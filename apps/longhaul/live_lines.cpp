@@ -1,17 +1,11 @@
 #include "apps/longhaul/live_lines.h"
 
-#include <array>
-#include <cstdio>
 #include <iostream>
+
+#include "longhaul/base/units.h"
 
 namespace longhaul::apps {
 namespace {
-
-std::string formatted(const char* format, double value) {
-  std::array<char, 64> text{};
-  (void)std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
 
 std::string head_of(const RehearsalView& view, const std::string& target) {
   std::string head = view.recipe + ": " + formatted("%.1f s", view.time_s) + ", round " +

@@ -10,6 +10,7 @@
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/plan_map.h"
 #include "apps/longhaul/plan_options.h"
+#include "longhaul/base/units.h"
 #include "longhaul/plan/planner.h"
 
 namespace longhaul::apps {
@@ -64,12 +65,6 @@ std::string bytes_text(double bytes) {
 
 void print_row(const char* name, const std::string& value) {
   std::printf("%-12s %s\n", name, value.c_str());
-}
-
-std::string formatted(const char* format, double value) {
-  std::array<char, 64> text{};
-  (void)std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
 }
 
 void print_plan(const PlanRequest& request, const Planned& result) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -286,6 +287,12 @@ std::string to_string(ByteCount bytes) {
                    return Unit{.name = unit.name, .multiply = static_cast<double>(unit.multiply)};
                  });
   return print_quantity(static_cast<double>(bytes.value), units);
+}
+
+std::string formatted(const char* format, double value) {
+  std::array<char, 64> text{};
+  (void)std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
 }
 
 }  // namespace longhaul

@@ -48,4 +48,7 @@ std::string to_string(Seconds duration);
 std::string to_string(Bandwidth bandwidth);
 std::string to_string(ByteCount bytes);
 
+// A number in a short text, as printf has it: formatted("%.1f s", 2.5).
+std::string formatted(const char* format, double value);
+
 }  // namespace longhaul

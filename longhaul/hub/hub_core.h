@@ -68,10 +68,11 @@ struct HubStatus {
   std::map<std::string, ReplicaStatus> replicas;
 };
 
-// For those who watch. The first one tells of the start, and has no contributors.
+// For those who watch.
 struct RoundNews {
   RoundOutcome outcome;
   TimePoint time;
+  bool is_start = false;  // no round has closed: what begins, with which plan
 };
 
 class HubCore {

@@ -275,7 +275,8 @@ void HubCore::start_if_ready(TimePoint now) {
   if (setup_.training.steps > 0) last_step_ = setup_.training.steps - 1;
   reason_ = training_->first_decision().reason;
   log_.info("starts with " + std::to_string(links.size()) + " replicas: " + reason_);
-  if (watcher_) watcher_({.outcome = {.decision = training_->first_decision()}, .time = now});
+  if (watcher_)
+    watcher_({.outcome = {.decision = training_->first_decision()}, .time = now, .is_start = true});
   for (const auto& [id, session] : sessions_) {
     if (session->is_connected()) take_in(*session);
   }

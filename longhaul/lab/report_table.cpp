@@ -1,20 +1,13 @@
 #include "longhaul/lab/report_table.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 
+#include "longhaul/base/units.h"
 #include "longhaul/lab/report.h"
 
 namespace longhaul::lab {
 namespace {
-
-std::string formatted(const char* format, double value) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
 
 std::string fact(const std::string& name, const std::string& value) {
   return "<div><dt>" + html_escaped(name) + "</dt><dd>" + html_escaped(value) + "</dd></div>";

@@ -1,21 +1,14 @@
 // How summaries read: the words of the closing table and of the report.
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 
+#include "longhaul/base/units.h"
 #include "longhaul/lab/summary.h"
 
 namespace longhaul::lab {
 namespace {
 
 using Row = std::vector<std::string>;
-
-std::string formatted(const char* format, double value) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
 
 std::string seconds_text(double seconds) {
   return std::isfinite(seconds) ? to_string(Seconds(seconds)) : "never";

@@ -1,12 +1,11 @@
 #include "longhaul/plan/auto_planner.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "longhaul/base/check.h"
+#include "longhaul/base/units.h"
 #include "longhaul/plan/reason.h"
 
 namespace longhaul {
@@ -168,9 +167,7 @@ std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
 std::string AutoPlanner::why() const {
   std::string text = "the least predicted time to the target";
   if (!agreement_) return text;
-  std::array<char, 64> share{};
-  (void)std::snprintf(share.data(), share.size(), " (replicas agree by %.2f, so ", *agreement_);
-  text += share.data();
+  text += formatted(" (replicas agree by %.2f, so ", *agreement_);
   return text + (merge_ == Merge::kLate ? "each steps by itself and corrects late)"
                                         : "all look ahead with one momentum)");
 }

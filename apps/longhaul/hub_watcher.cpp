@@ -1,0 +1,50 @@
+#include "apps/longhaul/hub_watcher.h"
+
+#include "apps/longhaul/json_lines.h"
+
+namespace longhaul::apps {
+namespace {
+
+nlohmann::ordered_json plan_json(const Decision& decision) {
+  return {{"keep_ratio", decision.plan.keep_ratio},
+          {"delay_steps", decision.plan.delay_steps},
+          {"period_steps", decision.plan.period_steps},
+          {"merge", name_of(decision.plan.merge)},
+          {"predicted_step_time_s", decision.step_time.count()},
+          {"reason", decision.reason}};
+}
+
+// Who is in a round's mean, with which payload.
+nlohmann::ordered_json contributions(const RoundOutcome& outcome) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < outcome.contributors.size(); ++i)
+    all.push_back({{"slot", outcome.contributors[i]}, {"digest", outcome.digests[i]}});
+  return all;
+}
+
+}  // namespace
+
+void HubWatcher::operator()(const RoundNews& news) {
+  if (!start_) start_ = news.time;
+  const double time_s = Seconds(news.time - *start_).count();
+  const RoundOutcome& outcome = news.outcome;
+  if (outcome.decision) {
+    if (lines_) {
+      nlohmann::ordered_json plan = plan_json(*outcome.decision);
+      plan["step"] = outcome.step;
+      plan["time_s"] = time_s;
+      (void)lines_->try_push(event_line("plan", plan));
+    } else {
+      log_.info("plan: " + outcome.decision->reason);
+    }
+  }
+  if (lines_ && !news.is_start)
+    (void)lines_->try_push(event_line("round", {{"step", outcome.step},
+                                                {"from", outcome.from},
+                                                {"next", outcome.next},
+                                                {"time_s", time_s},
+                                                {"members", outcome.members},
+                                                {"contributors", contributions(outcome)}}));
+}
+
+}  // namespace longhaul::apps

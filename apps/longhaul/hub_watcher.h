@@ -1,0 +1,35 @@
+// What a hub tells of its rounds.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "longhaul/base/log.h"
+#include "longhaul/base/mailbox.h"
+#include "longhaul/hub/hub_core.h"
+
+namespace longhaul::apps {
+
+// Lines for standard output. Whoever reads them may be slow, and the hub must not wait for that:
+// what does not fit is dropped.
+using Lines = Mailbox<std::string>;
+inline constexpr std::size_t kMostLines = 10'000;
+
+// Tells of rounds: on standard output for programs, new plans in the log for people.
+class HubWatcher {
+ public:
+  // `lines` of nothing: for people.
+  HubWatcher(std::shared_ptr<Lines> lines, Log log)
+      : lines_(std::move(lines)), log_(std::move(log)) {}
+
+  void operator()(const RoundNews& news);
+
+ private:
+  std::shared_ptr<Lines> lines_;  // shared: std::function copies its watcher
+  Log log_;
+  std::optional<TimePoint> start_;
+};
+
+}  // namespace longhaul::apps
