@@ -115,11 +115,12 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
       try_row(row, period, lag);
     }
   };
-  const auto look_around_the_best = [&](std::size_t reach, std::size_t stride) {
+  // Between the rows that longer strides have tried.
+  const auto look_around_the_best = [&](std::size_t stride, std::size_t tried) {
     const double lag = model.lag_of(1.0 / best.period_steps);
     const std::size_t middle = best_row;
     const int period = best.period_steps;
-    for (std::size_t away = stride; away < reach; away += stride) {
+    for (std::size_t away = stride; away < tried; away += stride) {
       if (middle + away < table.size()) try_row(middle + away, period, lag);
       if (middle >= away) try_row(middle - away, period, lag);
     }
@@ -127,10 +128,10 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
   for (int period = 1; period <= most_period(); period *= 2) {
     if (paces.computing() * weight_of(period) * (1 + model.drift_cost(period)) >= least) break;
     try_period(period);
-    if (period == 1) look_around_the_best(kStride, kShortStride);
+    if (period == 1) look_around_the_best(kShortStride, kStride);
   }
-  if (best.period_steps > 1) look_around_the_best(kStride, kShortStride);
-  look_around_the_best(kShortStride, kFineStride);
+  if (best.period_steps > 1) look_around_the_best(kShortStride, kStride);
+  look_around_the_best(kFineStride, kShortStride);
   LONGHAUL_CHECK(least < Seconds::max());
   return predicted(replicas, table[best_row], best, model, fall);
 }
