@@ -116,11 +116,11 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
     }
   };
   // Between the rows that longer strides have tried.
-  const auto look_around_the_best = [&](std::size_t stride, std::size_t tried) {
+  const auto look_around_the_best = [&](std::size_t every, std::size_t within) {
     const double lag = model.lag_of(1.0 / best.period_steps);
     const std::size_t middle = best_row;
     const int period = best.period_steps;
-    for (std::size_t away = stride; away < tried; away += stride) {
+    for (std::size_t away = every; away < within; away += every) {
       if (middle + away < table.size()) try_row(middle + away, period, lag);
       if (middle >= away) try_row(middle - away, period, lag);
     }
