@@ -217,11 +217,11 @@ class TestReplica {
         if (facts.error().code == ErrorCode::kDeadline && SystemClock().now() < limit) continue;
         return fail(facts.error());
       }
+      if (facts->replaced) replaced_ = facts->replaced;
       if (facts->stance == Stance::kFinish) break;
       loss_ = facts->loss;
       steps_ = replica_.engine().steps_done();
       if (facts->stance == Stance::kSitOut) ++sat_out_;
-      if (facts->replaced) replaced_ = facts->replaced;
       const bool is_due = setup_.save_every > 0 && steps_ % setup_.save_every == 0;
       if (is_due || steps_ == setup_.save_after) saved_ = save();
     }
