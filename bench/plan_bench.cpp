@@ -1,6 +1,8 @@
 // How long a planner's decision takes: a hub makes one for every round.
 #include <benchmark/benchmark.h>
 
+#include <random>
+
 #include "longhaul/plan/auto_planner.h"
 
 namespace longhaul {
@@ -8,10 +10,19 @@ namespace {
 
 constexpr CodecSpec kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
 
+// No two alike, as measured ones are.
 Conditions links(std::size_t replicas, double bits_per_second) {
-  const Bandwidth rate = Bandwidth::from_bits_per_second(bits_per_second);
-  return Conditions(replicas,
-                    {.compute = Seconds(0.06), .latency = Seconds(0.06), .up = rate, .down = rate});
+  std::mt19937_64 random(7);
+  const auto about = [&](double value) {
+    return value * std::uniform_real_distribution(0.9, 1.1)(random);
+  };
+  Conditions links;
+  while (links.size() < replicas)
+    links.push_back({.compute = Seconds(about(0.06)),
+                     .latency = Seconds(about(0.06)),
+                     .up = Bandwidth::from_bits_per_second(about(bits_per_second)),
+                     .down = Bandwidth::from_bits_per_second(about(bits_per_second))});
+  return links;
 }
 
 void decide(benchmark::State& state, PlannerKind kind, double bits_per_second = 5.4e6) {

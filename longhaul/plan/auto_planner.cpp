@@ -52,88 +52,131 @@ Decision AutoPlanner::best(const Conditions& replicas) const {
 }
 
 void AutoPlanner::set_merge(Merge merge) {
+  const IterationModel& model = calibrated_model(merge);
   merge_ = merge;
   lags_.clear();
-  for (const RoundSize& row : sizes_.table())
-    lags_.push_back(calibrated_model(merge).lag_of(row.keep_ratio));
+  for (const RoundSize& row : sizes_.table()) lags_.push_back(model.lag_of(row.keep_ratio));
+  periods_.clear();
+  for (int steps = 1; steps <= most_period(); steps *= 2) {
+    Period& period =
+        periods_.emplace_back(Period{.steps = steps, .lag = model.lag_of(1.0 / steps)});
+    for (int delay = 0; delay <= limits_.most_delay; ++delay)
+      period.loops.emplace_back(delay, steps);
+  }
 }
+
+// The fastest plan so far, and the period that is being tried.
+class AutoPlanner::Search {
+ public:
+  Search(const AutoPlanner& planner, const Conditions& replicas, const IterationModel& model)
+      : paces_(replicas),
+        table_(planner.sizes_.table()),
+        lags_(planner.lags_),
+        model_(model),
+        fall_(planner.risk_.factor()) {}
+
+  // In long strides, from the row on that links just bear, in both directions as far as a plan can
+  // still be faster: more bytes only take longer, fewer only need more steps. False where no plan
+  // with that period can be.
+  bool try_period(const Period& period) {
+    set(period);
+    if (paces_.computing() * fewest_ >= least_) return false;
+    const auto borne = std::ranges::partition_point(table_, [&](const RoundSize& size) {
+      return paces_.least(size, period.steps, fall_) <= paces_.computing();
+    });
+    const auto start =
+        static_cast<std::size_t>(std::max(borne - table_.begin(), std::ptrdiff_t{1})) - 1;
+    for (std::size_t row = start; row < table_.size(); row += kStride) {
+      if (paces_.least(table_[row], period.steps) * fewest_ >= least_) break;
+      try_row(row);
+    }
+    for (std::size_t row = start; row >= kStride;) {
+      row -= kStride;
+      if (paces_.computing() * steps_of(row) >= least_) break;
+      try_row(row);
+    }
+    return true;
+  }
+
+  // Between the rows that longer strides have tried.
+  void look_around_the_best(std::size_t every, std::size_t within) {
+    LONGHAUL_CHECK(best_period_ != nullptr);
+    set(*best_period_);
+    const std::size_t middle = best_row_;
+    for (std::size_t away = every; away < within; away += every) {
+      if (middle + away < table_.size()) try_row(middle + away);
+      if (middle >= away) try_row(middle - away);
+    }
+  }
+
+  [[nodiscard]] const Plan& best() const { return best_; }
+  [[nodiscard]] const RoundSize& best_size() const { return table_[best_row_]; }
+
+ private:
+  void set(const Period& period) {
+    period_ = &period;
+    weight_ = weight_of(period.steps);
+    fewest_ = weight_ * (1 + model_.drift_cost(period.steps));
+  }
+
+  [[nodiscard]] double steps_of(std::size_t row) const {
+    return fewest_ + weight_ * model_.drop_cost(lags_[row] * period_->lag);
+  }
+
+  void try_row(std::size_t row) {
+    const RoundSize& size = table_[row];
+    const double steps = steps_of(row);
+    const Seconds floor =
+        (paces_.least(size, period_->steps) + paces_.least(size, period_->steps, fall_)) / 2;
+    if (floor * steps >= least_) return;
+    const Pace pace = paces_.of(size, period_->steps);
+    const Pace fallen = paces_.of(size, period_->steps, fall_);
+    for (int delay = 0; const Loop& loop : period_->loops) {
+      const double all_steps = steps + weight_ * model_.delay_cost(delay);
+      if (floor * all_steps >= least_) return;  // no longer delay helps
+      if ((pace.at_least(loop) + fallen.at_least(loop)) / 2 * all_steps < least_) {
+        const Seconds time = (pace.at(loop) + fallen.at(loop)) / 2 * all_steps;
+        if (time < least_) {
+          best_ = {
+              .keep_ratio = size.keep_ratio, .delay_steps = delay, .period_steps = period_->steps};
+          best_period_ = period_;
+          best_row_ = row;
+          least_ = time;
+        }
+      }
+      ++delay;
+    }
+  }
+
+  Paces paces_;
+  std::span<const RoundSize> table_;
+  std::span<const double> lags_;
+  IterationModel model_;
+  double fall_;
+
+  const Period* period_ = nullptr;
+  double weight_ = 1;
+  double fewest_ = 1;  // steps that any plan with the period counts for
+
+  Plan best_;
+  const Period* best_period_ = nullptr;
+  std::size_t best_row_ = 0;
+  Seconds least_ = Seconds::max();
+};
 
 Decision AutoPlanner::search(const Conditions& replicas) const {
   LONGHAUL_CHECK(!replicas.empty());
   const IterationModel model = model_of(merge_);
-  const double fall = risk_.factor();
-  const std::span<const RoundSize> table = sizes_.table();
-  const Paces paces(replicas);
-  Plan best;
-  std::size_t best_row = 0;
-  Seconds least = Seconds::max();
-  const auto try_row = [&](std::size_t row, int period, double lag) {
-    const double weight = weight_of(period);
-    const double steps =
-        weight * (1 + model.drift_cost(period) + model.drop_cost(lags_[row] * lag));
-    const Seconds floor =
-        (paces.least(table[row], period) + paces.least(table[row], period, fall)) / 2;
-    if (floor * steps >= least) return;
-    const Pace pace = paces.of(table[row], period);
-    const Pace fallen = paces.of(table[row], period, fall);
-    for (int delay = 0; delay <= limits_.most_delay; ++delay) {
-      const double all_steps = steps + weight * model.delay_cost(delay);
-      if (floor * all_steps >= least) return;  // no longer delay helps
-      if ((pace.at_least(delay) + fallen.at_least(delay)) / 2 * all_steps >= least) continue;
-      const Seconds now = pace.at(delay);
-      const Seconds then = fallen.at(delay);
-      const Seconds time = (now + then) / 2 * all_steps;
-      if (time < least) {
-        best = {.keep_ratio = table[row].keep_ratio,
-                .delay_steps = delay,
-                .period_steps = period,
-                .merge = merge_};
-        best_row = row;
-        least = time;
-      }
-    }
-  };
-  // In long strides, from the row on that links just bear, in both directions as far as a plan can
-  // still be faster: more bytes only take longer, fewer only need more steps.
-  const auto try_period = [&](int period) {
-    const double lag = model.lag_of(1.0 / period);
-    const double fewest = weight_of(period) * (1 + model.drift_cost(period));
-    const auto borne = std::ranges::partition_point(table, [&](const RoundSize& size) {
-      return paces.least(size, period, fall) <= paces.computing();
-    });
-    const auto start =
-        static_cast<std::size_t>(std::max(borne - table.begin(), std::ptrdiff_t{1})) - 1;
-    for (std::size_t row = start; row < table.size(); row += kStride) {
-      if (paces.least(table[row], period) * fewest >= least) break;
-      try_row(row, period, lag);
-    }
-    for (std::size_t row = start; row >= kStride;) {
-      row -= kStride;
-      if (paces.computing() * (fewest + weight_of(period) * model.drop_cost(lags_[row] * lag)) >=
-          least)
-        break;
-      try_row(row, period, lag);
-    }
-  };
-  // Between the rows that longer strides have tried.
-  const auto look_around_the_best = [&](std::size_t every, std::size_t within) {
-    const double lag = model.lag_of(1.0 / best.period_steps);
-    const std::size_t middle = best_row;
-    const int period = best.period_steps;
-    for (std::size_t away = every; away < within; away += every) {
-      if (middle + away < table.size()) try_row(middle + away, period, lag);
-      if (middle >= away) try_row(middle - away, period, lag);
-    }
-  };
-  for (int period = 1; period <= most_period(); period *= 2) {
-    if (paces.computing() * weight_of(period) * (1 + model.drift_cost(period)) >= least) break;
-    try_period(period);
-    if (period == 1) look_around_the_best(kShortStride, kStride);
+  Search search(*this, replicas, model);
+  for (const Period& period : periods_) {
+    if (!search.try_period(period)) break;
+    if (period.steps == 1) search.look_around_the_best(kShortStride, kStride);
   }
-  if (best.period_steps > 1) look_around_the_best(kShortStride, kStride);
-  look_around_the_best(kFineStride, kShortStride);
-  LONGHAUL_CHECK(least < Seconds::max());
-  return predicted(replicas, table[best_row], best, model, fall);
+  if (search.best().period_steps > 1) search.look_around_the_best(kShortStride, kStride);
+  search.look_around_the_best(kFineStride, kShortStride);
+  Plan best = search.best();
+  best.merge = merge_;
+  return predicted(replicas, search.best_size(), best, model, risk_.factor());
 }
 
 // Some periods must fit into the run.

@@ -15,6 +15,7 @@
 #include "longhaul/plan/iteration_model.h"
 #include "longhaul/plan/planner.h"
 #include "longhaul/plan/round_sizes.h"
+#include "longhaul/plan/step_time.h"
 
 namespace longhaul {
 
@@ -44,6 +45,14 @@ class AutoPlanner final : public Planner {
   std::optional<Decision> round_closed(const RoundFacts& facts) override;
 
  private:
+  class Search;
+  // One that the planner may choose.
+  struct Period {
+    int steps = 1;
+    double lag = 1;           // lag_of(1/H)
+    std::vector<Loop> loops;  // of each delay
+  };
+
   [[nodiscard]] Decision search(const Conditions& replicas) const;  // without its reason
   [[nodiscard]] IterationModel model_of(Merge merge) const;
   void note_agreement(double agreement);
@@ -54,7 +63,9 @@ class AutoPlanner final : public Planner {
   RoundSizes sizes_;
   AutoLimits limits_;
   Merge merge_ = Merge::kLate;
-  std::vector<double> lags_;  // of the rows of the table, with that rule
+  // With that rule:
+  std::vector<double> lags_;  // of the rows of the table
+  std::vector<Period> periods_;
   std::optional<double> agreement_;
   FallRisk risk_;
   std::size_t rounds_ = 0;

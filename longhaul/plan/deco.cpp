@@ -39,9 +39,10 @@ Decision predicted(const Conditions& replicas, const RoundSize& size, const Plan
                    const IterationModel& model, double fall) {
   Decision decision{.plan = plan};
   const Paces paces(replicas);
-  decision.step_time = paces.of(size, plan.period_steps).at(plan.delay_steps);
+  const Loop loop(plan.delay_steps, plan.period_steps);
+  decision.step_time = paces.of(size, plan.period_steps).at(loop);
   decision.likely_step_time =
-      (decision.step_time + paces.of(size, plan.period_steps, fall).at(plan.delay_steps)) / 2;
+      (decision.step_time + paces.of(size, plan.period_steps, fall).at(loop)) / 2;
   decision.relative_steps = model.steps(plan);
   decision.is_hidden = takes_no_longer(decision.step_time, paces.computing());
   return decision;
@@ -60,8 +61,9 @@ std::optional<double> convergence_turn(int delay_steps) {
 
 std::optional<double> largest_hidden_ratio(const Paces& paces, const RoundSizes& sizes,
                                            int delay_steps) {
+  const Loop loop(delay_steps, 1);
   const auto is_hidden = [&](const RoundSize& size) {
-    return takes_no_longer(paces.of(size).at(delay_steps), paces.computing());
+    return takes_no_longer(paces.of(size).at(loop), paces.computing());
   };
   const std::span<const RoundSize> table = sizes.table();
   // The first row that does not hide: sizes ascend, so all after it do not either.

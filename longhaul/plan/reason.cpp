@@ -20,13 +20,6 @@ std::string rounded(double value) {
   return text.data();
 }
 
-// The replica whose loop is the longest: it sets the pace.
-const ReplicaConditions& slowest(const Conditions& replicas, const RoundSize& size) {
-  return *std::ranges::max_element(replicas, {}, [&](const ReplicaConditions& replica) {
-    return step_time({replica}, size, 0);
-  });
-}
-
 std::string knobs(const Plan& plan) {
   std::string text = plan.keep_ratio >= 1 ? "send everything" : "keep " + percent(plan.keep_ratio);
   if (plan.period_steps > 1) text += " of every " + std::to_string(plan.period_steps) + " steps";
@@ -40,8 +33,9 @@ std::string knobs(const Plan& plan) {
 std::string reason_of(const Conditions& replicas, const RoundSizes& sizes, const Decision& decision,
                       std::string_view why) {
   const RoundSize size = sizes.at(decision.plan.keep_ratio);
-  const ReplicaConditions& replica = slowest(replicas, size);
-  const Seconds compute = Paces(replicas).computing();
+  const Paces paces(replicas);
+  const ReplicaConditions& replica = replicas[paces.slowest(size)];
+  const Seconds compute = paces.computing();
   const double alpha = std::min(replica.up.bytes_per_second, replica.down.bytes_per_second) *
                        compute.count() / sizes.dense_bytes();
   std::string text = knobs(decision.plan) + ": ";

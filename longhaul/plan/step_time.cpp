@@ -25,19 +25,22 @@ Pace Paces::of(const RoundSize& size, int period_steps, double slower) const {
 
 // Every loop goes hub → replica → hub, so the slowest replica's own loop bounds everyone, however
 // they mix.
-double Paces::longest_loop(int steps, double up, double down) const {
+double Paces::longest_loop(double computed, double up, double down) const {
   double longest = 0;
-  for (const Link& link : links_)
-    longest = std::max(longest, steps * link.compute + link.round_trip + up * link.per_byte_up +
-                                    down * link.per_byte_down);
+  for (const Link& link : links_) longest = std::max(longest, link.loop(computed, up, down));
   return longest;
+}
+
+std::size_t Paces::slowest(const RoundSize& size) const {
+  const auto found = std::ranges::max_element(
+      links_, {}, [&](const Link& link) { return link.loop(1, size.up, size.down); });
+  return static_cast<std::size_t>(found - links_.begin());
 }
 
 Pace::Pace(const Paces& paces, const RoundSize& size, int period_steps, double slower)
     : paces_(&paces),
       up_(slower * size.up),
       down_(slower * size.down),
-      period_(period_steps),
       least_(paces.least(size, period_steps, slower).count()),
       shortest_(paces.longest_loop(1, up_, down_)) {}
 

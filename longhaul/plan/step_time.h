@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 
 #include "longhaul/plan/conditions.h"
@@ -11,6 +12,18 @@
 namespace longhaul {
 
 class Pace;
+
+// From the merge of a mean, to the end of the next period, to the merge of the mean that it is in.
+struct Loop {
+  Loop(int delay_steps, int period_steps)
+      : steps((delay_steps / period_steps + 1.0) * period_steps),
+        computed(steps - delay_steps),
+        share(1 / steps) {}
+
+  double steps;     // that it lasts: whole periods, more than the delay
+  double computed;  // of them, before an update leaves; the others hide its way
+  double share;     // of it, in each of its steps
+};
 
 // The conditions of all replicas, divided once: a search asks for the pace of many sizes.
 class Paces {
@@ -29,6 +42,8 @@ class Paces {
   }
   // Of the slowest: no plan is faster.
   [[nodiscard]] Seconds computing() const { return Seconds(compute_); }
+  // The replica whose own loop is the longest: it sets the pace.
+  [[nodiscard]] std::size_t slowest(const RoundSize& size) const;
 
  private:
   friend class Pace;
@@ -37,9 +52,13 @@ class Paces {
     double round_trip = 0;
     double per_byte_up = 0;
     double per_byte_down = 0;
+
+    [[nodiscard]] double loop(double computed, double up_bytes, double down_bytes) const {
+      return computed * compute + round_trip + up_bytes * per_byte_up + down_bytes * per_byte_down;
+    }
   };
-  // From the merge of a mean over so many steps of computing to the next merge that they are in.
-  [[nodiscard]] double longest_loop(int steps, double up, double down) const;
+  // Of all replicas, with so many steps of computing in it and without waiting.
+  [[nodiscard]] double longest_loop(double computed, double up, double down) const;
 
   std::vector<Link> links_;
   double least_compute_ = 0;  // the fastest of all
@@ -51,41 +70,34 @@ class Paces {
 // What the sizes of a round and the period make of the conditions; the delay is open.
 class Pace {
  public:
-  [[nodiscard]] Seconds at(int delay_steps) const {
-    return Seconds(std::max(least_, loop_at(delay_steps)));
+  [[nodiscard]] Seconds at(const Loop& loop) const {
+    const double length =
+        loop.computed == 1 ? shortest_ : paces_->longest_loop(loop.computed, up_, down_);
+    return Seconds(std::max(least_, length / loop.steps));
   }
   // No more than that, and quickly: the same where all compute equally fast.
-  [[nodiscard]] Seconds at_least(int delay_steps) const {
-    const int steps = (delay_steps / period_ + 1) * period_;
-    const double loop = shortest_ + (steps - delay_steps - 1) * paces_->least_compute_;
-    return Seconds(std::max(least_, loop / steps));
+  [[nodiscard]] Seconds at_least(const Loop& loop) const {
+    const double length = shortest_ + (loop.computed - 1) * paces_->least_compute_;
+    return Seconds(std::max(least_, length * loop.share));
   }
 
  private:
   friend class Paces;
   Pace(const Paces& paces, const RoundSize& size, int period_steps, double slower);
-  // The whole loop without waiting, spread over the steps that it takes.
-  [[nodiscard]] double loop_at(int delay_steps) const {
-    if (period_ == 1) return shortest_ / (delay_steps + 1.0);
-    const int steps = (delay_steps / period_ + 1) * period_;
-    return paces_->longest_loop(steps - delay_steps, up_, down_) / steps;
-  }
 
   const Paces* paces_;
   double up_;
   double down_;
-  int period_;
   double least_;
   double shortest_;  // loop, with one step of computing in it
 };
 
 // T_avg: the slowest of computing, sending, receiving, and of the whole loop spread over the steps
-// that it takes: from a merge, to the end of the next period, to the merge of its mean. With a
-// round in every step these are delay + 1. A slope: it holds over whole multiples of them once the
-// pipeline is full.
+// that it takes. With a round in every step these are delay + 1. A slope: it holds over whole
+// multiples of them once the pipeline is full.
 inline Seconds step_time(const Conditions& replicas, const RoundSize& size, int delay_steps,
                          int period_steps = 1) {
-  return Paces(replicas).of(size, period_steps).at(delay_steps);
+  return Paces(replicas).of(size, period_steps).at({delay_steps, period_steps});
 }
 
 }  // namespace longhaul
