@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "longhaul/base/units.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/plan/planner.h"
 #include "longhaul/plan/step_time.h"
@@ -13,11 +14,7 @@
 namespace longhaul::apps {
 namespace {
 
-std::string percent(double share) {
-  std::array<char, 16> text{};
-  (void)std::snprintf(text.data(), text.size(), "%.0f", 100 * share);
-  return text.data();
-}
+std::string percent(double share) { return formatted("%.0f", 100 * share); }
 
 void add_table(std::ostringstream& out, const PlanMap& map, const std::string& title,
                const std::vector<std::vector<double>>& shares) {

@@ -1,7 +1,5 @@
 // longhaul probe: how good the link to a hub is, and what `auto` would choose on it.
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +8,7 @@
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/job_options.h"
 #include "apps/longhaul/visit_options.h"
+#include "longhaul/base/units.h"
 #include "longhaul/exchange/ask.h"
 #include "longhaul/exchange/link_probe.h"
 #include "longhaul/plan/planner.h"
@@ -114,10 +113,8 @@ std::string probe_text(const ProbedLink& link, const std::optional<Decision>& de
                      rate_line(link.up) + "down        " + rate_line(link.down);
   if (!decision)
     return text + "auto        tell --params and --step-time to see what it would choose here\n";
-  std::array<char, 32> ratio{};
-  (void)std::snprintf(ratio.data(), ratio.size(), "%.4g", decision->plan.keep_ratio);
-  return text + "auto        keep ratio " + ratio.data() + ", delay " +
-         std::to_string(decision->plan.delay_steps) + ", step time " +
+  return text + "auto        keep ratio " + formatted("%.4g", decision->plan.keep_ratio) +
+         ", delay " + std::to_string(decision->plan.delay_steps) + ", step time " +
          to_string(decision->step_time) + "\nbecause     " + decision->reason + '\n';
 }
 

@@ -1,10 +1,8 @@
 #include "longhaul/lab/scenario_domain.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <sstream>
 #include <string_view>
 
@@ -36,11 +34,7 @@ std::optional<T> value_of(const Result<T>& result) {
   return result.ok() ? std::optional<T>(*result) : std::nullopt;
 }
 
-std::string written(double number) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%g", number);
-  return text.data();
-}
+std::string written(double number) { return formatted("%g", number); }
 
 std::string quoted(const std::string& text) { return '"' + text + '"'; }
 

@@ -1,24 +1,17 @@
 #include "longhaul/plan/reason.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
+
+#include "longhaul/base/units.h"
 
 namespace longhaul {
 namespace {
 
 std::string percent(double share) {
-  std::array<char, 32> text{};
-  (void)std::snprintf(text.data(), text.size(), share < 0.0995 ? "%.2g %%" : "%.0f %%",
-                      100 * share);
-  return text.data();
+  return formatted(share < 0.0995 ? "%.2g %%" : "%.0f %%", 100 * share);
 }
 
-std::string rounded(double value) {
-  std::array<char, 32> text{};
-  (void)std::snprintf(text.data(), text.size(), value < 9.95 ? "%.2g" : "%.0f", value);
-  return text.data();
-}
+std::string rounded(double value) { return formatted(value < 9.95 ? "%.2g" : "%.0f", value); }
 
 std::string knobs(const Plan& plan) {
   std::string text = plan.keep_ratio >= 1 ? "send everything" : "keep " + percent(plan.keep_ratio);
