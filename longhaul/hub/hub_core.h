@@ -102,6 +102,11 @@ class HubCore {
   [[nodiscard]] const Training* training() const { return training_.get(); }
 
  private:
+  // Of the rate of one direction.
+  struct Knowledge {
+    TimePoint since;  // when it was last measured, or is to be
+    bool is_doubted = false;
+  };
   // Of a name, whether it is connected or not.
   struct Replica {
     ReplicaStatus status;
@@ -109,8 +114,8 @@ class HubCore {
     Session* session = nullptr;
     bool has_left = false;                // in order
     std::optional<TimePoint> away_since;  // as far as ticks tell
-    TimePoint up_known;                   // when it was last measured, or is to be
-    TimePoint down_known;
+    Knowledge up;
+    Knowledge down;
   };
   struct Newcomer {
     StreamPtr stream;
@@ -145,6 +150,8 @@ class HubCore {
 
   // hub_links.cpp: what is known of the links.
   void measure(Replica& replica, const v1::Report& report);
+  void note(Knowledge& known, Told told) const;
+  [[nodiscard]] bool is_old(const Knowledge& known) const;
   void probe_idle_links();
   static void send_probe(Session& session, std::size_t bytes);
   [[nodiscard]] Conditions conditions() const;  // of the members; empty while one is not known

@@ -10,8 +10,10 @@ namespace {
 // Planners divide by what replicas say they measured: only what can be is taken.
 constexpr double kMostSampleBytes = 1e15;
 
-// A probe fills the line for a hundredth of the time, or for a few kilobytes on a very slow one.
+// A probe fills the line for a hundredth of the time, or for a few kilobytes on a very slow one;
+// while transfers look slow that are too short to tell, for a tenth.
 constexpr Seconds kProbeEvery{5.0};
+constexpr Seconds kProbeInDoubtEvery{0.5};
 constexpr Seconds kProbeDuration{0.05};
 constexpr double kLeastProbeBytes = 4096;
 
@@ -37,16 +39,25 @@ void HubCore::measure(Replica& replica, const v1::Report& report) {
   if (is_plausible(report.compute_s())) {
     status.loss = report.loss();
     status.waiting_share = report.waiting_share();
-    status.measured.compute = Seconds(report.compute_s());
+    status.measured.compute.add(Seconds(report.compute_s()));
   }
   if (is_plausible(report.round_trip_s()))
     status.measured.latency = Seconds(report.round_trip_s() / 2);
   replica.session->probes.told = report.probes();
   for (const v1::Sample& sample : report.down()) {
-    if (can_be(sample) && status.measured.down.add(
-                              {.bytes = sample.bytes(), .duration = Seconds(sample.duration_s())}))
-      replica.down_known = now_;
+    if (can_be(sample))
+      note(replica.down, status.measured.down.add(
+                             {.bytes = sample.bytes(), .duration = Seconds(sample.duration_s())}));
   }
+}
+
+void HubCore::note(Knowledge& known, Told told) const {
+  if (told == Told::kLevel) known = {.since = now_};
+  if (told == Told::kDoubt) known.is_doubted = true;
+}
+
+bool HubCore::is_old(const Knowledge& known) const {
+  return now_ - known.since > (known.is_doubted ? kProbeInDoubtEvery : kProbeEvery);
 }
 
 // Training's own messages may be too small to tell what a link can do. One at a time: a link that
@@ -58,15 +69,15 @@ void HubCore::probe_idle_links() {
     if (!replica.status.is_enrolled || !measured.is_complete()) continue;
     Session& session = *replica.session;
     const std::size_t most = limits().most_bytes;
-    if (now_ - replica.up_known > kProbeEvery && session.probes.asked <= session.probes.came) {
-      replica.up_known = now_;  // or will be
+    if (is_old(replica.up) && session.probes.asked <= session.probes.came) {
+      replica.up.since = now_;  // or will be
       session.probes.asked = session.probes.came + 1;
       Frame frame;
       frame.mutable_send_probe()->set_bytes(probe_bytes(measured.up, most));
       (void)session.send(std::move(frame));
     }
-    if (now_ - replica.down_known > kProbeEvery && session.probes.sent <= session.probes.told) {
-      replica.down_known = now_;
+    if (is_old(replica.down) && session.probes.sent <= session.probes.told) {
+      replica.down.since = now_;
       send_probe(session, probe_bytes(measured.down, most));
     }
   }

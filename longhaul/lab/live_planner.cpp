@@ -33,7 +33,7 @@ LivePlanner::LivePlanner(const Recipe& recipe, const Scenario& scenario,
   for (const SimulatedPeer& peer : peers) {
     const ReplicaSettings& replica = scenario.replicas[links_.size()];
     Link& link = links_.emplace_back(Link{.model = peer.link});
-    link.measured.compute = replica.step_time;     // paced, so every step takes this long
+    link.measured.compute.add(replica.step_time);  // paced, so every step takes this long
     link.measured.latency = replica.link.latency;  // half a ping, which nothing delays
     link.measured.up.add(probe(peer.link.up, Seconds(0)));
     link.measured.down.add(probe(peer.link.down, Seconds(0)));

@@ -15,23 +15,31 @@ constexpr double kSpreadGain = 0.1;
 
 }  // namespace
 
-bool RateEstimator::add(const TransferSample& sample) {
-  if (sample.bytes <= 0 || sample.duration.count() < 0) return false;
+Told RateEstimator::add(const TransferSample& sample) {
+  if (sample.bytes <= 0 || sample.duration.count() < 0) return Told::kNothing;
   TransferSample told = sample;
-  if (!gather(told) || told.duration.count() <= 0) return false;
+  if (!gather(told) || told.duration.count() <= 0) return Told::kNothing;
   const double log_rate = std::log(told.bytes / told.duration.count());
   if (!level_ || is_guess_) {
     level_ = log_rate;
     is_guess_ = told.duration < trusted_;
   } else if (!told.is_app_limited || log_rate > *level_) {
     follow(log_rate);
+  } else if (!sample.is_app_limited && sample.duration >= trusted_ && log_rate < *level_ - kNear) {
+    return Told::kDoubt;
   }
-  return !told.is_app_limited && told.duration >= trusted_;
+  return told.is_app_limited || told.duration < trusted_ ? Told::kNothing : Told::kLevel;
+}
+
+// A short one that a busy machine has seen late is not one that tells: nobody would see the others.
+bool RateEstimator::is_short(const TransferSample& sample) const {
+  const bool would_be = !is_guess_ && sample.bytes < trusted_.count() * std::exp(*level_);
+  return would_be || sample.duration < trusted_;
 }
 
 // Makes one sample of short ones. False while it is too short still.
 bool RateEstimator::gather(TransferSample& sample) {
-  if (!level_ || sample.duration >= trusted_) {
+  if (!level_ || !is_short(sample)) {
     gathered_ = {};  // older, and not better
     return true;
   }

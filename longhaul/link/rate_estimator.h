@@ -2,6 +2,7 @@
 // there is any.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -16,22 +17,28 @@ struct TransferSample {
   bool is_app_limited = false;  // the sender had not enough to send: the link may be faster
 };
 
-// What busy machines see of a transfer is milliseconds early or late: one of this length is known
-// well enough.
+// What busy machines see of a transfer is milliseconds early or late, now and then much more: one
+// that takes this long on an idle machine is known well enough.
 constexpr Seconds kTrustedDuration{0.02};
+
+// What a sample tells of the level.
+enum class Told : std::uint8_t {
+  kNothing,
+  kLevel,  // it is known anew
+  kDoubt,  // the link may have become slower, or a machine was busy: a longer transfer would tell
+};
 
 // Follows a rate that halves or doubles within two samples, and stays put while samples only
 // jitter: a sample far from the level must be confirmed by the next one before the level jumps.
 class RateEstimator {
  public:
   RateEstimator() = default;
-  // Transfers that are shorter than `trusted` are added up until they have lasted so long. Gaps
-  // between their pieces weigh much, so they can only raise the level, as app-limited ones do. A
-  // first one counts at any length, until there is a better one.
+  // Transfers that are shorter than `trusted`, or would be at the level, are added up until they
+  // have lasted so long. Gaps between their pieces weigh much, so they can only raise the level, as
+  // app-limited ones do. A first one counts at any length, until there is a better one.
   explicit RateEstimator(Seconds trusted) : trusted_(trusted) {}
 
-  // Whether the level is known anew: false if the link may have become slower all the same.
-  bool add(const TransferSample& sample);
+  Told add(const TransferSample& sample);
 
   // What the next message will most likely see; nothing before the first sample.
   [[nodiscard]] std::optional<Bandwidth> typical() const;
@@ -39,6 +46,7 @@ class RateEstimator {
   [[nodiscard]] std::optional<Bandwidth> low() const;
 
  private:
+  [[nodiscard]] bool is_short(const TransferSample& sample) const;
   bool gather(TransferSample& sample);
   void follow(double log_rate);
 

@@ -25,6 +25,19 @@ double square_of(const Submission& submission, std::vector<float>& scratch) {
 
 }  // namespace
 
+void StepTimer::add(Seconds step) {
+  if (last_.size() == kSteps) last_.erase(last_.begin());
+  last_.push_back(step);
+}
+
+Seconds StepTimer::typical() const {
+  if (last_.empty()) return {};
+  std::vector<Seconds> steps = last_;
+  const auto middle = steps.begin() + static_cast<std::ptrdiff_t>((steps.size() - 1) / 2);
+  std::ranges::nth_element(steps, middle);
+  return *middle;
+}
+
 RoundFacts facts_of(std::span<const Submission> submissions, std::span<const float> mean,
                     Conditions replicas, const Plan& current) {
   std::vector<float> scratch(mean.size());

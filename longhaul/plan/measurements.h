@@ -12,17 +12,31 @@
 
 namespace longhaul {
 
+// How long a replica computes for a step: the median of the last few. One slow step, of a machine
+// that had something else to do, says nothing of the next.
+class StepTimer {
+ public:
+  void add(Seconds step);
+  [[nodiscard]] Seconds typical() const;  // 0 before the first
+
+ private:
+  static constexpr std::size_t kSteps = 7;
+  std::vector<Seconds> last_;  // the oldest first
+};
+
 // Of one replica. Rates come from transfers, of which there is at least one in each direction
 // before anyone plans.
 struct Measured {
-  Seconds compute{};  // of one step
+  StepTimer compute;
   Seconds latency{};  // one way: half of the least round trip
   RateEstimator up;
   RateEstimator down;
 
-  [[nodiscard]] bool is_complete() const { return up.low() && down.low() && compute.count() > 0; }
+  [[nodiscard]] bool is_complete() const {
+    return up.low() && down.low() && compute.typical().count() > 0;
+  }
   [[nodiscard]] ReplicaConditions conditions() const {
-    return {.compute = compute, .latency = latency, .up = *up.low(), .down = *down.low()};
+    return {.compute = compute.typical(), .latency = latency, .up = *up.low(), .down = *down.low()};
   }
 };
 

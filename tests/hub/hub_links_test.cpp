@@ -121,6 +121,21 @@ TEST_F(HubLinks, ShortTransfersTellNothing) {
   EXPECT_EQ(asked_.size(), 1U);
 }
 
+// They may be what a busy machine sees, or a link that has become slow: a probe tells.
+TEST_F(HubLinks, AreProbedSoonWhereShortTransfersAreSlow) {
+  for (int i = 0; i < 4; ++i) {
+    OutgoingCargo cargo;
+    cargo.add({.cargo = Cargo::kUpdate, .restarts = 9},
+              std::make_shared<const ByteBuffer>(1074, std::byte{}));
+    desk_.hear(joined_.lane, cargo.next_chunk());
+    desk_.advance(Seconds(0.1));
+    desk_.hear(joined_.lane, cargo.next_chunk());
+    wait(Seconds(0.5));
+  }
+  EXPECT_NEAR(up(), kLinkRate, 1);
+  EXPECT_GE(asked_.size(), 3U);
+}
+
 class UnplannedHubLinks : public HubLinks {
  protected:
   UnplannedHubLinks() : HubLinks("d-sgd") {}

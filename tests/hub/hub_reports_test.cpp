@@ -32,7 +32,7 @@ TEST(HubReports, FiguresThatCannotBeAreNotTaken) {
     desk.report(all[0], report);
   }
   const Measured measured = desk.core.status().replicas.at("replica-0").measured;
-  EXPECT_EQ(measured.compute, Seconds(0.1));
+  EXPECT_EQ(measured.compute.typical(), Seconds(0.1));
   EXPECT_EQ(measured.latency, Seconds(0.02));
   EXPECT_FALSE(measured.down.low());
 }

@@ -100,13 +100,26 @@ TransferSample lasting(double seconds, double bytes_per_second) {
 
 TEST(RateEstimator, ShortTransfersDoNotLowerIt) {
   RateEstimator estimator(Seconds(0.02));
-  EXPECT_TRUE(estimator.add(lasting(0.1, 1e6)));
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(estimator.add(lasting(0.005, 1e5)));
+  EXPECT_EQ(estimator.add(lasting(0.1, 1e6)), Told::kLevel);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(estimator.add(lasting(0.005, 1e5)), Told::kNothing);
   EXPECT_NEAR(typical(estimator), 1e6, 1);
   // One that is long enough tells at once, whatever short ones were before it.
   (void)estimator.add(lasting(0.019, 5e6));
-  EXPECT_TRUE(estimator.add(lasting(0.1, 1e5)));
-  EXPECT_TRUE(estimator.add(lasting(0.1, 1e5)));
+  EXPECT_EQ(estimator.add(lasting(0.5, 1e5)), Told::kLevel);
+  EXPECT_EQ(estimator.add(lasting(0.5, 1e5)), Told::kLevel);
+  EXPECT_NEAR(typical(estimator), 1e5, 1);
+}
+
+// What a transfer of 7 ms looks like where a machine was busy for 70 ms: from one that a link of a
+// tenth of the rate has carried it cannot be told apart, and a longer one can.
+TEST(RateEstimator, ShortTransfersThatComeLateRaiseDoubtAndNothingElse) {
+  RateEstimator estimator(Seconds(0.02));
+  (void)estimator.add(lasting(0.1, 1e6));
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(estimator.add({.bytes = 7e3, .duration = Seconds(0.07)}), Told::kDoubt);
+  EXPECT_NEAR(typical(estimator), 1e6, 1);
+  EXPECT_NEAR(estimator.low()->bytes_per_second, 1e6, 1);
+  for (int i = 0; i < 2; ++i) (void)estimator.add({.bytes = 5e4, .duration = Seconds(0.5)});
   EXPECT_NEAR(typical(estimator), 1e5, 1);
 }
 
@@ -127,7 +140,7 @@ TEST(RateEstimator, ShortTransfersRaiseItByWhatTheyShowTogether) {
 
 TEST(RateEstimator, AShortTransferIsBetterThanNone) {
   RateEstimator estimator(Seconds(0.02));
-  EXPECT_FALSE(estimator.add(lasting(0.001, 1e6)));
+  EXPECT_EQ(estimator.add(lasting(0.001, 1e6)), Told::kNothing);
   EXPECT_NEAR(typical(estimator), 1e6, 1);
 }
 
