@@ -42,7 +42,7 @@ struct TrainSettings {
   double clip = 0;  // largest norm of a replica's gradient; 0: none
   std::size_t steps = 400;
   std::uint64_t seed = 1;
-  Seconds step_time{0.06};     // from batch to gradient
+  Seconds step_time{0.06};     // of work for a step
   std::string stop = "steps";  // steps, target
   // In the last step replicas tell all that they have not told, uncompressed.
   std::string final_average = "no";  // yes, no

@@ -121,14 +121,17 @@ Status Replica::replace_state() {
 }
 
 void Replica::compute(StepFacts& facts) {
-  const TimePoint begin = clock_.now();
+  work_.begin(clock_.now());
   facts.loss = learner_.compute_gradient();
+  TimePoint end = clock_.now();
   if (setup_.step_time.count() > 0) {
-    const TimePoint end = time_after(begin, setup_.step_time);
-    facts.was_late = clock_.now() > end;
-    pacer_.wait_until(end);
+    const TimePoint due = work_.due(setup_.step_time);
+    facts.was_late = end > due;
+    pacer_.wait_until(due);
+    end = std::max(end, due);  // the machine that it stands in for would not wake up late
   }
-  facts.computing = clock_.now() - begin;
+  work_.has_gradient(end);
+  facts.computing = work_.computing();
 }
 
 Result<StepFacts> Replica::step(Deadline deadline) {
@@ -151,6 +154,8 @@ Result<StepFacts> Replica::step(Deadline deadline) {
       compute(facts_);
       engine_->submit(learner_.gradient());
     } else {
+      work_ = {};
+      work_.has_gradient(clock_.now());
       engine_->sit_out();
     }
   }
@@ -165,6 +170,7 @@ Result<StepFacts> Replica::step(Deadline deadline) {
     return step(deadline);
   }
   tell(facts_);
+  work_.end(clock_.now(), facts_.waiting);
   facts_.replaced = std::exchange(replaced_, std::nullopt);
   return facts_;
 }

@@ -12,6 +12,7 @@
 #include "longhaul/sync/engine.h"
 #include "longhaul/sync/learner.h"
 #include "longhaul/sync/pacer.h"
+#include "longhaul/sync/work_timer.h"
 
 namespace longhaul {
 
@@ -28,7 +29,7 @@ struct StepFacts {
   std::uint64_t step = 0;  // the one that was done
   Stance stance = Stance::kTakePart;
   double loss = 0;                     // of the last gradient
-  Seconds computing{};                 // from batch to gradient, paced
+  Seconds computing{};                 // by a WorkTimer, paced
   Seconds waiting{};                   // for means
   bool was_late = false;               // computing took longer than the pace
   std::optional<Replaced> replaced{};  // before it
@@ -38,7 +39,7 @@ class Replica {
  public:
   struct Setup {
     EngineSetup engine;
-    Seconds step_time{};           // a step computes at least this long; 0: as long as it takes
+    Seconds step_time{};           // a step works at least this long; 0: as long as it takes
     Exchange* exchange = nullptr;  // what the engine sees of the client; none: the client itself
   };
   // All outlive the replica.
@@ -76,6 +77,7 @@ class Replica {
   Workers& workers_;
   const Clock& clock_;
   Pacer pacer_;
+  WorkTimer work_;
   std::unique_ptr<Engine> engine_;    // from the start on
   std::optional<Replaced> replaced_;  // not told yet
   std::size_t restarts_ = 0;
