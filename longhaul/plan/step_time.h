@@ -16,7 +16,7 @@ class Pace;
 // From the merge of a mean, to the end of the next period, to the merge of the mean that it is in.
 struct Loop {
   Loop(int delay_steps, int period_steps)
-      : steps((delay_steps / period_steps + 1.0) * period_steps),
+      : steps(delay_steps - delay_steps % period_steps + period_steps),
         computed(steps - delay_steps),
         share(1 / steps) {}
 
