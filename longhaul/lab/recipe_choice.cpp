@@ -49,7 +49,7 @@ void put_over(const RecipeSettings& settings, ChosenRecipe& chosen) {
   chosen.lr = settings.lr.value_or(chosen.lr);
   if (settings.outer_lr) {
     local.outer_lr = static_cast<float>(*settings.outer_lr);
-    local.outer_lr_by_replicas = false;
+    local.outer_lr_by_replicas = nullptr;
   }
   if (settings.residual_decay)
     chosen.recipe.residual_decay = static_cast<float>(*settings.residual_decay);
@@ -126,7 +126,8 @@ Result<ChosenRecipe> chosen_recipe(const Scenario& scenario, const RecipeChoice&
                                   std::string(name_of(chosen.recipe.plan.merge)));
   }
   LocalSteps& local = chosen.recipe.local;
-  if (local.outer_lr_by_replicas) local.outer_lr = outer_lr_for(scenario.replicas.size());
+  if (local.outer_lr_by_replicas != nullptr)
+    local.outer_lr = local.outer_lr_by_replicas(scenario.replicas.size());
   Status together = check_together(choice.text, chosen.recipe, scenario.train);
   if (!together.ok()) return together.error();
   return chosen;

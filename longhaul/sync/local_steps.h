@@ -25,12 +25,8 @@ struct LocalSteps {
   // too.
   OptimizerKind outer = OptimizerKind::kSgd;
   float outer_lr = 1.0F;
-  bool outer_lr_by_replicas = false;  // outer_lr_for() them, unless it is set
+  float (*outer_lr_by_replicas)(std::size_t replicas) = nullptr;  // in its place, unless it is set
   float outer_momentum = 0.0F;
 };
-
-// The more replicas are averaged, the less noise is in a mean, and the longer a step with it may
-// be.
-float outer_lr_for(std::size_t replicas);
 
 }  // namespace longhaul

@@ -1,4 +1,6 @@
 #include <array>
+#include <cmath>
+#include <cstddef>
 
 #include "longhaul/sync/recipe.h"
 
@@ -10,6 +12,17 @@ constexpr CodecSpec kDenseBf16{.kind = CodecKind::kDense, .values = ValueFormat:
 constexpr CodecSpec kChunks2Bit{.kind = CodecKind::kChunkTopK, .values = ValueFormat::k2Bit};
 constexpr CodecSpec kDense4Bit{.kind = CodecKind::kDense, .values = ValueFormat::k4Bit};
 constexpr CodecSpec kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
+
+// The more replicas are averaged, the less noise is in a mean, and the longer a step with it may
+// be.
+float with_dense_means(std::size_t replicas) {
+  return replicas < 3 ? 0.6F : replicas < 6 ? 0.8F : 1.0F;
+}
+
+// What one replica sends of an element is divided by all of them, and few send the same elements.
+float with_sparse_means(std::size_t replicas) {
+  return static_cast<float>(std::sqrt(static_cast<double>(replicas)));
+}
 
 constexpr std::array kRecipes{
     Recipe{.name = "ideal",
@@ -80,7 +93,7 @@ constexpr std::array kRecipes{
            .plan = {.period_steps = 30, .merge = Merge::kOuter},
            .local = {.outer = OptimizerKind::kNesterov,
                      .outer_lr = 0.7F,
-                     .outer_lr_by_replicas = true,
+                     .outer_lr_by_replicas = with_dense_means,
                      .outer_momentum = 0.9F}},
     Recipe{
         .name = "streaming-diloco",
@@ -97,7 +110,8 @@ constexpr std::array kRecipes{
            .summary = "SparseLoCo: many local steps, 64 values of each 4096 in 2 bits",
            .codec = kChunks2Bit,
            .residual_decay = 0.95F,
-           .plan = {.keep_ratio = 1.0 / 64, .period_steps = 30, .merge = Merge::kOuter}},
+           .plan = {.keep_ratio = 1.0 / 64, .period_steps = 30, .merge = Merge::kOuter},
+           .local = {.outer_lr_by_replicas = with_sparse_means}},
     Recipe{.name = "cocktail",
            .summary = "CocktailSGD: a random tenth, the largest fifth of it, 4 bits, one step late",
            .codec = {.kind = CodecKind::kCocktail, .values = ValueFormat::k4Bit},
@@ -145,10 +159,6 @@ constexpr std::array kRecipes{
 };
 
 }  // namespace
-
-float outer_lr_for(std::size_t replicas) {
-  return replicas < 3 ? 0.6F : replicas < 6 ? 0.8F : 1.0F;
-}
 
 std::span<const Recipe> all_recipes() { return kRecipes; }
 

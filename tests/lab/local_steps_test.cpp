@@ -98,7 +98,9 @@ TEST(LocalStepsInTheLab, AnOuterStepIsLongerWithMoreReplicasUnlessItIsSet) {
   EXPECT_LT(outer_lr(2, "diloco"), outer_lr(4, "diloco"));
   EXPECT_LT(outer_lr(4, "diloco"), outer_lr(8, "diloco"));
   EXPECT_EQ(outer_lr(8, "diloco:outer_lr=0.3"), 0.3F);
-  EXPECT_EQ(outer_lr(8, "sparseloco"), 1.0F);
+  EXPECT_EQ(outer_lr(1, "sparseloco"), 1.0F);
+  EXPECT_EQ(outer_lr(4, "sparseloco"), 2.0F);
+  EXPECT_EQ(outer_lr(4, "sparseloco:outer_lr=1"), 1.0F);
 }
 
 TEST(LocalStepsInTheLab, ArePeriodsThatEndWithinTheRun) {
