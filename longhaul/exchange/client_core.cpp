@@ -341,8 +341,9 @@ void ClientCore::on_arrival(Arrival arrival, TimePoint now) {
     v1::Sample& sample = *unreported_.add_down();
     sample.set_bytes(static_cast<double>(arrival.timed_bytes));
     sample.set_duration_s(arrival.duration.count());
-    (void)down_.add(
-        {.bytes = static_cast<double>(arrival.timed_bytes), .duration = arrival.duration});
+    (void)down_.add({.bytes = static_cast<double>(arrival.timed_bytes),
+                     .duration = arrival.duration,
+                     .is_probe = arrival.id.cargo == Cargo::kProbe});
     largest_transfer_ = std::max(largest_transfer_, arrival.bytes.size());
   }
   if (arrival.id.cargo == Cargo::kProbe) {

@@ -302,9 +302,10 @@ void HubCore::on_chunk(Session& session, StreamId lane, v1::Chunk& chunk, TimePo
 
 void HubCore::on_arrival(Session& session, Arrival arrival, TimePoint now) {
   Replica& replica = replica_of(session);
-  note(replica.up,
-       replica.status.measured.up.add(
-           {.bytes = static_cast<double>(arrival.timed_bytes), .duration = arrival.duration}));
+  learn(replica.up, replica.status.measured.up,
+        {.bytes = static_cast<double>(arrival.timed_bytes),
+         .duration = arrival.duration,
+         .is_probe = arrival.id.cargo == Cargo::kProbe});
   replica.status.bytes_up += arrival.bytes.size();
   switch (arrival.id.cargo) {
     case Cargo::kUpdate:

@@ -150,7 +150,7 @@ class HubCore {
 
   // hub_links.cpp: what is known of the links.
   void measure(Replica& replica, const v1::Report& report);
-  void note(Knowledge& known, Told told) const;
+  void learn(Knowledge& known, RateEstimator& rate, const TransferSample& sample) const;
   [[nodiscard]] bool is_old(const Knowledge& known) const;
   void probe_idle_links();
   static void send_probe(Session& session, std::size_t bytes);

@@ -152,8 +152,9 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
   replica.away_since.reset();
   if (*slot < setup_.weights.size()) replica.weight = setup_.weights[*slot];
   replica.status.slot = *slot;
-  if (is_plausible(join.compute_s()))
-    replica.status.measured.compute.add(Seconds(join.compute_s()));
+  StepTimer& compute = replica.status.measured.compute;
+  if (is_plausible(join.compute_s()) && compute.typical().count() == 0)
+    compute.add(Seconds(join.compute_s()));
   Frame frame;
   *frame.mutable_welcome() = welcome_for(*session, join);
   (void)session->send(std::move(frame));

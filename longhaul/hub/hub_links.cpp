@@ -10,11 +10,13 @@ namespace {
 // Planners divide by what replicas say they measured: only what can be is taken.
 constexpr double kMostSampleBytes = 1e15;
 
-// A probe fills the line for a hundredth of the time, or for a few kilobytes on a very slow one;
-// while transfers look slow that are too short to tell, for a tenth.
+// At the rate that is known, a probe fills the line for a hundredth of the time, or for a few
+// kilobytes on a very slow one; for a twentieth while transfers look slow that are too short to
+// tell.
 constexpr Seconds kProbeEvery{5.0};
-constexpr Seconds kProbeInDoubtEvery{0.5};
 constexpr Seconds kProbeDuration{0.05};
+constexpr Seconds kProbeInDoubtEvery{0.5};
+constexpr Seconds kProbeInDoubtDuration{0.025};
 constexpr double kLeastProbeBytes = 4096;
 
 // All of a short transfer may come at once.
@@ -24,8 +26,9 @@ bool can_be(const v1::Sample& sample) {
 }
 
 // `most`: of any transfer.
-std::size_t probe_bytes(const RateEstimator& estimator, std::size_t most) {
-  const double bytes = estimator.typical()->bytes_per_second * kProbeDuration.count();
+std::size_t probe_bytes(const RateEstimator& estimator, bool is_doubted, std::size_t most) {
+  const double bytes = estimator.typical()->bytes_per_second *
+                       (is_doubted ? kProbeInDoubtDuration : kProbeDuration).count();
   const auto wanted = static_cast<std::size_t>(
       std::clamp(bytes, kLeastProbeBytes, static_cast<double>(kMostIdleProbeBytes)));
   return std::min(wanted, most);
@@ -43,17 +46,23 @@ void HubCore::measure(Replica& replica, const v1::Report& report) {
   }
   if (is_plausible(report.round_trip_s()))
     status.measured.latency = Seconds(report.round_trip_s() / 2);
+  // A probe is reported as soon as it has come: its sample is the last.
+  const bool has_probe = report.probes() > replica.session->probes.told;
   replica.session->probes.told = report.probes();
-  for (const v1::Sample& sample : report.down()) {
+  for (int i = 0; i < report.down_size(); ++i) {
+    const v1::Sample& sample = report.down(i);
     if (can_be(sample))
-      note(replica.down, status.measured.down.add(
-                             {.bytes = sample.bytes(), .duration = Seconds(sample.duration_s())}));
+      learn(replica.down, status.measured.down,
+            {.bytes = sample.bytes(),
+             .duration = Seconds(sample.duration_s()),
+             .is_probe = has_probe && i + 1 == report.down_size()});
   }
 }
 
-void HubCore::note(Knowledge& known, Told told) const {
-  if (told == Told::kLevel) known = {.since = now_};
+void HubCore::learn(Knowledge& known, RateEstimator& rate, const TransferSample& sample) const {
+  const Told told = rate.add(sample);
   if (told == Told::kDoubt) known.is_doubted = true;
+  if (told == Told::kLevel || sample.is_probe) known = {.since = now_};
 }
 
 bool HubCore::is_old(const Knowledge& known) const {
@@ -73,12 +82,12 @@ void HubCore::probe_idle_links() {
       replica.up.since = now_;  // or will be
       session.probes.asked = session.probes.came + 1;
       Frame frame;
-      frame.mutable_send_probe()->set_bytes(probe_bytes(measured.up, most));
+      frame.mutable_send_probe()->set_bytes(probe_bytes(measured.up, replica.up.is_doubted, most));
       (void)session.send(std::move(frame));
     }
     if (is_old(replica.down) && session.probes.sent <= session.probes.told) {
       replica.down.since = now_;
-      send_probe(session, probe_bytes(measured.down, most));
+      send_probe(session, probe_bytes(measured.down, replica.down.is_doubted, most));
     }
   }
 }

@@ -33,7 +33,8 @@ Told RateEstimator::add(const TransferSample& sample) {
 
 // A short one that a busy machine has seen late is not one that tells: nobody would see the others.
 bool RateEstimator::is_short(const TransferSample& sample) const {
-  const bool would_be = !is_guess_ && sample.bytes < trusted_.count() * std::exp(*level_);
+  const bool would_be = !is_guess_ && !sample.is_probe && sample.duration < kMostBusy &&
+                        sample.bytes < trusted_.count() * std::exp(*level_);
   return would_be || sample.duration < trusted_;
 }
 

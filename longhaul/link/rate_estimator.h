@@ -15,11 +15,14 @@ struct TransferSample {
   double bytes = 0;
   Seconds duration{};           // from its first byte to its last, on the receiver's clock
   bool is_app_limited = false;  // the sender had not enough to send: the link may be faster
+  bool is_probe = false;        // sent to tell the rate
 };
 
 // What busy machines see of a transfer is milliseconds early or late, now and then much more: one
 // that takes this long on an idle machine is known well enough.
 constexpr Seconds kTrustedDuration{0.02};
+// Nor are they busy for this long: what takes so long tells, however few bytes it has.
+constexpr Seconds kMostBusy{0.25};
 
 // What a sample tells of the level.
 enum class Told : std::uint8_t {
@@ -33,9 +36,10 @@ enum class Told : std::uint8_t {
 class RateEstimator {
  public:
   RateEstimator() = default;
-  // Transfers that are shorter than `trusted`, or would be at the level, are added up until they
-  // have lasted so long. Gaps between their pieces weigh much, so they can only raise the level, as
-  // app-limited ones do. A first one counts at any length, until there is a better one.
+  // Transfers that are shorter than `trusted`, or would be at the level and are no probes, are
+  // added up until they have lasted so long. Gaps between their pieces weigh much, so they can only
+  // raise the level, as app-limited ones do. A first one counts at any length, until there is a
+  // better one.
   explicit RateEstimator(Seconds trusted) : trusted_(trusted) {}
 
   Told add(const TransferSample& sample);

@@ -30,13 +30,13 @@ Replica::Replica(Setup setup, Learner& learner, HubClient& client, Workers& work
       learner_(learner),
       client_(client),
       workers_(workers),
-      clock_(clock) {}
+      clock_(clock),
+      exchange_(setup_.exchange == nullptr ? client : *setup_.exchange, clock) {}
 
 std::unique_ptr<Engine> Replica::make_engine(const Plan& plan) {
   EngineSetup setup = setup_.engine;
   setup.recipe.plan = plan;
-  Exchange& exchange = setup_.exchange == nullptr ? client_ : *setup_.exchange;
-  return std::make_unique<Engine>(setup, learner_.parameters(), exchange, workers_);
+  return std::make_unique<Engine>(setup, learner_.parameters(), exchange_, workers_);
 }
 
 Status Replica::start(Deadline deadline) {
@@ -159,9 +159,8 @@ Result<StepFacts> Replica::step(Deadline deadline) {
       engine_->sit_out();
     }
   }
-  const TimePoint begin = clock_.now();
   const Status merged = engine_->merge_due(deadline);
-  facts_.waiting += clock_.now() - begin;
+  facts_.waiting += exchange_.take_waited();
   if (!merged.ok()) {
     // The state was replaced while it waited.
     if (merged.error().code != ErrorCode::kMismatch) return merged.error();

@@ -12,6 +12,7 @@
 #include "longhaul/sync/engine.h"
 #include "longhaul/sync/learner.h"
 #include "longhaul/sync/pacer.h"
+#include "longhaul/sync/timed_exchange.h"
 #include "longhaul/sync/work_timer.h"
 
 namespace longhaul {
@@ -76,6 +77,7 @@ class Replica {
   HubClient& client_;
   Workers& workers_;
   const Clock& clock_;
+  TimedExchange exchange_;
   Pacer pacer_;
   WorkTimer work_;
   std::unique_ptr<Engine> engine_;    // from the start on

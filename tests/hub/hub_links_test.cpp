@@ -26,15 +26,23 @@ class HubLinks : public ::testing::Test {
     listen();
   }
 
-  // At the rate of the link.
-  void probe_up(std::size_t bytes) {
+  void probe_up(std::size_t bytes, double rate = kLinkRate) {
     OutgoingCargo cargo;
     cargo.add({.cargo = Cargo::kProbe}, std::make_shared<const ByteBuffer>(bytes, std::byte{}));
     while (!cargo.is_empty()) {
       const Frame chunk = cargo.next_chunk();
-      desk_.advance(Seconds(static_cast<double>(chunk.chunk().data().size()) / kLinkRate));
+      desk_.advance(Seconds(static_cast<double>(chunk.chunk().data().size()) / rate));
       desk_.hear(joined_.lane, chunk);
     }
+  }
+  // Of a state that is gone, and of a kilobyte, which takes 10 ms at the rate of the link.
+  void send_update(Seconds duration) {
+    OutgoingCargo cargo;
+    cargo.add({.cargo = Cargo::kUpdate, .restarts = 9},
+              std::make_shared<const ByteBuffer>(1074, std::byte{}));
+    desk_.hear(joined_.lane, cargo.next_chunk());
+    desk_.advance(duration);
+    desk_.hear(joined_.lane, cargo.next_chunk());
   }
   void report_down(double bytes) {
     v1::Report report;
@@ -109,12 +117,7 @@ TEST_F(HubLinks, AreProbedOnceWhileNoProbeHasCome) {
 // At a tenth of the rate: what a busy machine sees of a transfer of 5 ms.
 TEST_F(HubLinks, ShortTransfersTellNothing) {
   for (int i = 0; i < 11; ++i) {
-    OutgoingCargo cargo;
-    cargo.add({.cargo = Cargo::kUpdate, .restarts = 9},  // of a state that is gone
-              std::make_shared<const ByteBuffer>(1074, std::byte{}));
-    desk_.hear(joined_.lane, cargo.next_chunk());
-    desk_.advance(Seconds(0.005));
-    desk_.hear(joined_.lane, cargo.next_chunk());
+    send_update(Seconds(0.005));
     wait(Seconds(0.5));
   }
   EXPECT_NEAR(up(), kLinkRate, 1);
@@ -124,16 +127,26 @@ TEST_F(HubLinks, ShortTransfersTellNothing) {
 // They may be what a busy machine sees, or a link that has become slow: a probe tells.
 TEST_F(HubLinks, AreProbedSoonWhereShortTransfersAreSlow) {
   for (int i = 0; i < 4; ++i) {
-    OutgoingCargo cargo;
-    cargo.add({.cargo = Cargo::kUpdate, .restarts = 9},
-              std::make_shared<const ByteBuffer>(1074, std::byte{}));
-    desk_.hear(joined_.lane, cargo.next_chunk());
-    desk_.advance(Seconds(0.1));
-    desk_.hear(joined_.lane, cargo.next_chunk());
+    send_update(Seconds(0.1));
     wait(Seconds(0.5));
   }
   EXPECT_NEAR(up(), kLinkRate, 1);
   EXPECT_GE(asked_.size(), 3U);
+}
+
+TEST_F(HubLinks, AProbeEndsADoubt) {
+  answers_ = false;
+  for (std::size_t probes = 1; probes <= 2; ++probes) {
+    send_update(Seconds(0.1));
+    wait(Seconds(1));
+    ASSERT_EQ(asked_.size(), probes);
+    probe_up(asked_.back(), kLinkRate / 10);
+  }
+  EXPECT_NEAR(up(), kLinkRate / 10, kLinkRate / 1000) << "the link has become slow indeed";
+  wait(Seconds(4));
+  EXPECT_EQ(asked_.size(), 2U);
+  wait(Seconds(2));
+  EXPECT_EQ(asked_.size(), 3U) << "five seconds after the last";
 }
 
 class UnplannedHubLinks : public HubLinks {

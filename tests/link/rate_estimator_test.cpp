@@ -119,8 +119,26 @@ TEST(RateEstimator, ShortTransfersThatComeLateRaiseDoubtAndNothingElse) {
     EXPECT_EQ(estimator.add({.bytes = 7e3, .duration = Seconds(0.07)}), Told::kDoubt);
   EXPECT_NEAR(typical(estimator), 1e6, 1);
   EXPECT_NEAR(estimator.low()->bytes_per_second, 1e6, 1);
-  for (int i = 0; i < 2; ++i) (void)estimator.add({.bytes = 5e4, .duration = Seconds(0.5)});
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(estimator.add({.bytes = 2e4, .duration = Seconds(0.2)}), Told::kLevel);
   EXPECT_NEAR(typical(estimator), 1e5, 1);
+}
+
+TEST(RateEstimator, TransfersThatTakeVeryLongTellHoweverFewBytesTheyHave) {
+  RateEstimator estimator(Seconds(0.02));
+  (void)estimator.add(lasting(0.1, 1e9));
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(estimator.add({.bytes = 1e5, .duration = Seconds(1)}), Told::kLevel);
+  EXPECT_NEAR(typical(estimator), 1e5, 1);
+}
+
+// Of more than a probe may have, the fastest links carry in 20 ms.
+TEST(RateEstimator, ProbesTellHoweverFewBytesTheyHave) {
+  RateEstimator estimator(Seconds(0.02));
+  (void)estimator.add(lasting(0.1, 1e9));
+  const TransferSample probe{.bytes = 4e6, .duration = Seconds(0.08), .is_probe = true};
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(estimator.add(probe), Told::kLevel);
+  EXPECT_NEAR(typical(estimator), 5e7, 1);
 }
 
 // Bytes come together where the receiver was busy, and apart where it was not: none of it shows.

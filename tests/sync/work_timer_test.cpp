@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "longhaul/sync/timed_exchange.h"
+
 namespace longhaul {
 namespace {
 
@@ -39,6 +41,33 @@ TEST(WorkTimer, AGradientThatSomeoneHasCutShortOwesNothing) {
   timer.end(at(1.01), Seconds(0));
   timer.begin(at(2));
   EXPECT_EQ(timer.due(Seconds(0.06)), at(2.06));
+}
+
+// Means take a second.
+class SlowExchange final : public Exchange {
+ public:
+  explicit SlowExchange(FakeClock& clock) : clock_(clock) {}
+  void submit(Update /*update*/) override {}
+  Result<Mean> collect(RoundId round, Deadline /*deadline*/) override {
+    clock_.advance(Seconds(1));
+    return Mean{.round = round};
+  }
+
+ private:
+  FakeClock& clock_;
+};
+
+TEST(TimedExchange, CountsWhatItWaitsForMeansAndNothingElse) {
+  FakeClock clock;
+  SlowExchange slow(clock);
+  TimedExchange exchange(slow, clock);
+  EXPECT_EQ(exchange.take_waited(), Seconds(0));
+  for (std::uint64_t step = 0; step < 2; ++step) {
+    clock.advance(Seconds(0.3));
+    EXPECT_EQ(exchange.collect({.step = step}, Deadline::max())->round.step, step);
+  }
+  EXPECT_EQ(exchange.take_waited(), Seconds(2));
+  EXPECT_EQ(exchange.take_waited(), Seconds(0));
 }
 
 }  // namespace
