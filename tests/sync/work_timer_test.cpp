@@ -30,7 +30,7 @@ TEST(WorkTimer, ReplicasThatWaitForNothingKeepTheirPace) {
     timer.has_gradient(due);
     now = time_after(due, Seconds(0.004));  // woken up late, then its own step
     timer.end(now, Seconds(0));
-    EXPECT_NEAR((due - at(0)).count() * 1e-9, 0.06 * step, 1e-6);
+    EXPECT_NEAR(Seconds(due - at(0)).count(), 0.06 * step, 1e-6);
   }
 }
 
