@@ -6,6 +6,8 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
 
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/plan_map.h"
@@ -67,6 +69,21 @@ void print_row(const char* name, const std::string& value) {
   std::printf("%-12s %s\n", name, value.c_str());
 }
 
+// In lines that a terminal can hold.
+void print_text(const char* name, const std::string& text) {
+  constexpr std::size_t kWidth = 87;  // beside the names
+  std::istringstream words(text);
+  std::string line;
+  for (std::string word; words >> word;) {
+    if (!line.empty() && line.size() + 1 + word.size() > kWidth) {
+      print_row(std::exchange(name, ""), line);
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  print_row(name, line);
+}
+
 void print_plan(const PlanRequest& request, const Planned& result) {
   const Decision& decision = result.decision;
   const double share = efficiency(request, decision.step_time);
@@ -88,7 +105,7 @@ void print_plan(const PlanRequest& request, const Planned& result) {
                              bytes_text(result.ways.joined) + ", forwarded " +
                              bytes_text(result.ways.forwarded) + ", two-way " +
                              bytes_text(result.ways.two_way));
-  print_row("because", decision.reason);
+  print_text("because", decision.reason);
 }
 
 int complain(const std::string& message, int exit_code) {

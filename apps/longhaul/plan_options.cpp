@@ -51,6 +51,9 @@ Result<PlanRequest> plan_request(const PlanArguments& arguments) {
   if (!down.ok()) return down.error();
   const Result<Seconds> latency = duration_of("--latency", arguments.latency);
   if (!latency.ok()) return latency.error();
+  if (arguments.recipe.find(':') != std::string::npos)
+    return wrong("--recipe", "a name without settings, which lab and rehearse take",
+                 arguments.recipe);
   Result<Recipe> recipe = find_recipe(arguments.recipe);
   if (!recipe.ok()) return std::move(recipe).error().within("--recipe");
   if (recipe->is_free) return wrong("--recipe", "one that uses the link", arguments.recipe);

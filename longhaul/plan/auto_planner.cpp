@@ -21,6 +21,7 @@ constexpr std::size_t kRoundsBetweenChanges = 10;
 constexpr double kWorthAChange = 1.07;  // predicted gain that a change must bring
 constexpr double kWorthItAtOnce = 1.3;  // and one that does not wait
 constexpr double kWorthANewRule = 0.5;  // the other rule may seem slower, as it does not diverge
+constexpr double kWorthAWord = 0.95;    // a fall of rates to less than this part of them
 
 // Fewer rounds tell less of links and replicas, and plans change later: a period must be worth it.
 double weight_of(int period) { return period == 1 ? 1 : kWorthAPeriod; }
@@ -210,6 +211,8 @@ std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
 
 std::string AutoPlanner::why() const {
   std::string text = "the least predicted time to the target";
+  if (const double left = 1 / risk_.factor(); left < kWorthAWord)
+    text += formatted(" on links that may fall to %.0f %% of their rate", 100 * left);
   if (!agreement_) return text;
   text += formatted(" (replicas agree by %.2f, so ", *agreement_);
   return text + (merge_ == Merge::kLate ? "each steps by itself and corrects late)"

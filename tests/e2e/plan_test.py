@@ -22,6 +22,7 @@ class PlanCommand(CommandTest):
     def test_says_what_and_why(self):
         done = self.longhaul(*GPT2_OVER_A_WAN)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
         for text in ("keep ratio", "delay", "step time", "because", "d-sgd"):
             self.assertIn(text, done.stdout)
 

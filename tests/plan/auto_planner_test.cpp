@@ -118,6 +118,7 @@ TEST(AutoPlanner, KeepsEveryoneComputingOnASlowLink) {
   const Decision decision = AutoPlanner(sizes_of_four(), {}).best(equal_links(0.1, 2));
   EXPECT_GT(0.1 / decision.step_time.count(), 0.9);
   EXPECT_THAT(decision.reason, HasSubstr("the least predicted time to the target"));
+  EXPECT_THAT(decision.reason, HasSubstr("may fall to 33 % of their rate"));
 }
 
 RoundFacts facts(double alpha, double agreement, const Plan& current) {
