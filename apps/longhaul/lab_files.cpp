@@ -1,5 +1,7 @@
 #include "apps/longhaul/lab_files.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -7,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "longhaul/base/check.h"
 #include "longhaul/base/file.h"
 #include "longhaul/lab/report.h"
 #include "longhaul/lab/results_json.h"
@@ -42,16 +45,13 @@ std::string dumped(const nlohmann::ordered_json& json, int indent) {
 
 }  // namespace
 
-LabFiles::LabFiles(std::filesystem::path directory, std::vector<lab::RunResult> kept)
-    : directory_(std::move(directory)),
-      kept_(std::move(kept)),
-      events_(directory_ / kEvents, std::ios::binary | std::ios::app) {}
-
 Result<LabFiles> LabFiles::open(const std::filesystem::path& directory, const std::string& study) {
   std::error_code failure;
   std::filesystem::create_directories(directory, failure);
   if (failure) return Error{ErrorCode::kIo, directory.string() + ": " + failure.message()};
-  return begin(directory, study, {});
+  if (::access(directory.c_str(), W_OK) != 0)
+    return Error{ErrorCode::kIo, directory.string() + ": cannot write into this directory"};
+  return LabFiles(directory, study, {});
 }
 
 Result<LabFiles> LabFiles::resume(const std::filesystem::path& directory,
@@ -69,25 +69,27 @@ Result<LabFiles> LabFiles::resume(const std::filesystem::path& directory,
   Result<std::vector<lab::RunResult>> runs = read_runs(directory);
   if (!runs.ok()) return runs.error();
   std::erase_if(*runs, [](const lab::RunResult& run) { return run.status == "interrupted"; });
-  return begin(directory, study, std::move(runs).value());
+  return LabFiles(directory, study, std::move(runs).value());
 }
 
 // The old file stays until the new one holds what is kept.
-Result<LabFiles> LabFiles::begin(const std::filesystem::path& directory, const std::string& study,
-                                 std::vector<lab::RunResult> kept) {
+Status LabFiles::start() {
+  if (events_.is_open()) return Done{};
   std::ostringstream text;
   EventLog log(text);
-  log.write(kStudy, {{"digest", study}});
-  for (const lab::RunResult& run : kept) write_run_events(log, run);
+  log.write(kStudy, {{"digest", study_}});
+  for (const lab::RunResult& run : kept_) write_run_events(log, run);
   const std::string events = text.str();
-  Status written = write_file_atomically(directory / kEvents, std::as_bytes(std::span(events)));
-  if (!written.ok()) return written.error();
-  LabFiles files(directory, std::move(kept));
-  if (!files.events_) return cannot_write(directory / kEvents);
-  return files;
+  const std::filesystem::path path = directory_ / kEvents;
+  Status written = write_file_atomically(path, std::as_bytes(std::span(events)));
+  if (!written.ok()) return written;
+  events_.open(path, std::ios::binary | std::ios::app);
+  if (!events_) return cannot_write(path);
+  return Done{};
 }
 
 Status LabFiles::add(const lab::RunResult& run) {
+  LONGHAUL_CHECK(events_.is_open());
   EventLog log(events_);
   write_run_events(log, run);
   if (!events_) return cannot_write(directory_ / kEvents);
@@ -95,6 +97,8 @@ Status LabFiles::add(const lab::RunResult& run) {
 }
 
 Result<std::vector<lab::RunResult>> LabFiles::finish(const lab::Scenario& scenario) {
+  if (!events_.is_open() && kept_.empty()) return kept_;
+  if (Status started = start(); !started.ok()) return started.error();
   Result<std::vector<lab::RunResult>> runs = read_runs(directory_);
   if (!runs.ok()) return runs;
   group_by_recipe(*runs);

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "longhaul/base/result.h"
@@ -17,17 +18,22 @@ namespace longhaul::apps {
 
 class LabFiles {
  public:
-  // Makes the directory and starts a new events.jsonl in it. `study` tells studies apart whose runs
-  // cannot be compared.
+  // Makes the directory; what an earlier lab left there stays until start(). `study` tells studies
+  // apart whose runs cannot be compared.
   static Result<LabFiles> open(const std::filesystem::path& directory,
                                const std::string& study = {});
   // Goes on with what an earlier lab of that study left there: runs that it finished stay.
   static Result<LabFiles> resume(const std::filesystem::path& directory, const std::string& study);
   [[nodiscard]] const std::vector<lab::RunResult>& kept() const { return kept_; }
 
+  // Starts a new events.jsonl with what is kept. To be called when nothing but training can fail
+  // any more, before the first run; further calls do nothing.
+  Status start();
+  // Precondition: started.
   Status add(const lab::RunResult& run);
 
-  // Writes results.json and report.html from events.jsonl. The runs, grouped by recipe.
+  // Writes results.json and report.html from events.jsonl, unless there is no run and none has
+  // begun. The runs, grouped by recipe.
   Result<std::vector<lab::RunResult>> finish(const lab::Scenario& scenario);
 
   [[nodiscard]] std::filesystem::path report() const { return directory_ / "report.html"; }
@@ -37,13 +43,13 @@ class LabFiles {
   }
 
  private:
-  static Result<LabFiles> begin(const std::filesystem::path& directory, const std::string& study,
-                                std::vector<lab::RunResult> kept);
-  LabFiles(std::filesystem::path directory, std::vector<lab::RunResult> kept);
+  LabFiles(std::filesystem::path directory, std::string study, std::vector<lab::RunResult> kept)
+      : directory_(std::move(directory)), study_(std::move(study)), kept_(std::move(kept)) {}
 
   std::filesystem::path directory_;
+  std::string study_;
   std::vector<lab::RunResult> kept_;
-  std::ofstream events_;
+  std::ofstream events_;  // open when started
 };
 
 // The runs of a directory that an earlier lab has left.

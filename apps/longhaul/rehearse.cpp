@@ -8,6 +8,7 @@
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/lab_files.h"
 #include "apps/longhaul/live_lines.h"
+#include "apps/longhaul/option_checks.h"
 #include "apps/longhaul/rehearsal.h"
 #include "longhaul/lab/study.h"
 #include "longhaul/lab/summary.h"
@@ -16,7 +17,6 @@ namespace longhaul::apps {
 namespace {
 
 constexpr double kFewLateShare = 0.02;  // of steps: more than that is told
-constexpr double kMostLateShare = 0.1;  // and more than that is no rehearsal of these replicas
 
 struct RehearseArguments {
   std::string scenario = "demo";
@@ -31,9 +31,9 @@ struct RehearseArguments {
   bool json = false;
 };
 
-int complain(const Error& error) {
+int complain(const Error& error, int exit_code = kExitFailed) {
   std::cerr << "longhaul rehearse: " << error.message << '\n';
-  return error.code == ErrorCode::kInvalidArgument ? kExitWrongUse : kExitFailed;
+  return exit_code;
 }
 
 std::string prediction_text(const std::vector<lab::RunResult>& runs) {
@@ -46,15 +46,13 @@ std::string prediction_text(const std::vector<lab::RunResult>& runs) {
   return text;
 }
 
-// False where the machine was too slow to stand in for the replicas.
-bool was_in_time(const lab::RunResult& run) {
+// Times of a machine that was too slow to stand in for the replicas are real, but not theirs.
+void tell_if_late(const lab::RunResult& run) {
   const auto steps = static_cast<double>(run.steps * run.replicas);
-  const auto late = static_cast<double>(run.late_steps);
-  if (late <= kFewLateShare * steps) return true;
+  if (static_cast<double>(run.late_steps) <= kFewLateShare * steps) return;
   std::cerr << "longhaul rehearse: " << run.recipe << ": " << run.late_steps << " of " << steps
             << " steps took longer than step_time: this machine is too slow or too busy for these "
                "replicas; raise train.step_time\n";
-  return late <= kMostLateShare * steps;
 }
 
 // What is to be rehearsed, checked before anything starts.
@@ -105,8 +103,7 @@ Result<Programme> programme_of(const RehearseArguments& arguments) {
 }
 
 // Runs one after the other. A failure ends it; what was done before stays.
-Status rehearse_all(const Programme& programme, const std::string& scenario, LabFiles& files,
-                    bool& is_in_time) {
+Status rehearse_all(const Programme& programme, const std::string& scenario, LabFiles& files) {
   LiveLines lines(programme.job.scenario.target.metric);
   for (const std::uint64_t seed : programme.seeds) {
     for (const std::string& recipe : programme.recipes) {
@@ -129,8 +126,9 @@ Status rehearse_all(const Programme& programme, const std::string& scenario, Lab
       if (programme.faults.is_wanted()) {
         std::cerr << recipe << ": " << rehearsal.fault_report() << '\n';
       } else {
-        is_in_time = was_in_time(*run) && is_in_time;
+        tell_if_late(*run);
       }
+      if (Status started = files.start(); !started.ok()) return started;
       if (Status added = files.add(*run); !added.ok()) return added;
     }
   }
@@ -139,13 +137,12 @@ Status rehearse_all(const Programme& programme, const std::string& scenario, Lab
 
 int run_rehearse(const RehearseArguments& arguments) {
   const Result<Programme> programme = programme_of(arguments);
-  if (!programme.ok()) return complain(programme.error());
+  if (!programme.ok()) return complain(programme.error(), kExitWrongUse);
   Result<LabFiles> files = LabFiles::open(programme->out);
   if (!files.ok()) return complain(files.error());
   notice_interrupts();
   (void)std::signal(SIGPIPE, SIG_IGN);  // a child that ends while it is written to
-  bool is_in_time = true;
-  const Status rehearsed = rehearse_all(*programme, arguments.scenario, *files, is_in_time);
+  const Status rehearsed = rehearse_all(*programme, arguments.scenario, *files);
   const Result<std::vector<lab::RunResult>> runs = files->finish(programme->job.scenario);
   if (!runs.ok()) return complain(runs.error());
   if (arguments.json) {
@@ -156,8 +153,7 @@ int run_rehearse(const RehearseArguments& arguments) {
               << prediction_text(*runs) << "report: " << files->report().string() << '\n';
   }
   if (!rehearsed.ok()) return complain(rehearsed.error());
-  if (is_interrupted()) return kExitInterrupted;
-  return is_in_time ? kExitDone : kExitFailed;
+  return is_interrupted() ? kExitInterrupted : kExitDone;
 }
 
 }  // namespace
@@ -182,12 +178,14 @@ void add_rehearse(CLI::App& program, Run& run) {
   rehearse->add_option("--out", arguments->out,
                        "Directory for results.json, report.html, events.jsonl and logs (default: "
                        "./longhaul-results/rehearse-SCENARIO)");
-  rehearse->add_option(
-      "--faults", arguments->faults,
-      "At least so many faults at random times: processes killed or stopped, links "
-      "cut or reset, the hub killed and started again");
+  rehearse
+      ->add_option("--faults", arguments->faults,
+                   "At least so many faults at random times: processes killed or stopped, links "
+                   "cut or reset, the hub killed and started again")
+      ->check(whole_number());
   rehearse->add_option("--fault-seed", arguments->fault_seed, "Seed of the faults")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(whole_number());
   rehearse->add_option("--for", arguments->duration, "Faults for at least so long, such as 20min");
   rehearse->add_flag("--books", arguments->keeps_books,
                      "Keep the books of all replicas in --out, for tests/e2e/books.py");

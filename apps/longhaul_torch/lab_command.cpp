@@ -57,6 +57,7 @@ class Study {
       Result<std::unique_ptr<Workload>> workload =
           workload_of(point.scenario, point.seed, workers_.count());
       if (!workload.ok()) return workload.error();
+      if (Status started = files_.start(); !started.ok()) return started;
       for (const lab::RecipeChoice& recipe : point.recipes) {
         if (is_interrupted()) return Done{};
         if (is_done(point, recipe)) continue;
@@ -155,7 +156,7 @@ void print_results(const LabArguments& arguments, const lab::Scenario& scenario,
   }
   if (!runs.empty()) std::cout << lab::summary_table(scenario, runs) << '\n';
   if (verdict) std::cout << lab::verdict_text(*verdict) << '\n';
-  std::cout << "report: " << files.report().string() << '\n';
+  if (!runs.empty()) std::cout << "report: " << files.report().string() << '\n';
 }
 
 // Runs that cannot be replayed are left out and named.
@@ -170,6 +171,7 @@ Status replay_runs(const std::string& directory, const lab::Scenario& scenario, 
       continue;
     }
     ++replayed;
+    if (Status started = files.start(); !started.ok()) return started;
     if (Status status = files.add(*again); !status.ok()) return status;
   }
   if (replayed == 0)

@@ -55,7 +55,16 @@ class Results(LabCommand):
         for replayed, run in zip(json.loads(done.stdout)["runs"], again, strict=True):
             for key in ("recipe", "digest", "virtual_s", "step_time_s", "time_to_target_s", "bytes_up"):
                 self.assertEqual(replayed[key], run[key], key)
-        self.assert_refused(self.longhaul("lab", "smoke", "--replay", "nowhere"), "nowhere", code=1)
+
+    def test_a_lab_that_cannot_begin_leaves_the_results_before_it(self):
+        self.assertEqual(self.longhaul("lab", "smoke", "--recipe", "d-sgd", "--out", "kept").returncode, 0)
+        before = (self.directory / "kept/results.json").read_bytes(), (self.directory / "kept/events.jsonl").read_bytes()
+        for arguments, expected in ((("smoke", "--replay", "nowhere"), "nowhere"),
+                                    (("cifar-wan", "--set", "data.path=nowhere"), "data.path")):
+            with self.subTest(arguments=arguments):
+                self.assert_refused(self.longhaul("lab", *arguments, "--out", "kept"), expected, code=1)
+                after = (self.directory / "kept/results.json").read_bytes(), (self.directory / "kept/events.jsonl").read_bytes()
+                self.assertEqual(before, after)
 
     def test_oracle_judges_against_the_best_fixed_plan_of_an_earlier_run(self):
         plans = "static:keep_ratio=0.05:delay_steps=2,static:keep_ratio=0.1:delay_steps=1"
@@ -162,7 +171,8 @@ class Resuming(LabCommand):
         self.assertTrue(checkpoint.exists())
         self.assert_refused(self.longhaul(*study, "--out", "cut", "--resume", "--set", "train.lr=0.1"), "--resume",
                             "other settings", code=1)
-        for _ in range(2):  # the second one finds nothing to do
+        for _ in range(2):  # the second one finds nothing to do but to write what a kill may have left out
+            (self.directory / "cut/results.json").unlink()
             done = self.longhaul(*study, "--out", "cut", "--resume")
             self.assertEqual(done.returncode, 0, done.stderr)
             whole, cut = (json.loads((self.directory / out / "results.json").read_text()) for out in ("whole", "cut"))
