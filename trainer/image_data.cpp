@@ -32,7 +32,8 @@ const std::array<DataSet, 3>& data_sets() {
   static const std::array<DataSet, 3> kSets{{
       {.name = "fashion-mnist",
        .directory = "fashion-mnist",
-       .advice = "install the Debian package dataset-fashion-mnist or name its directory",
+       .advice = "install the Debian package dataset-fashion-mnist or name its directory (--set "
+                 "data.path=DIR)",
        .mean = {0.2860F},
        .deviation = {0.3530F},
        .is_cifar = false},
@@ -45,7 +46,7 @@ const std::array<DataSet, 3>& data_sets() {
       {.name = "cifar-10",
        .directory = "cifar-10-batches-bin",
        .advice = "unpack cifar-10-binary.tar.gz there (data_batch_1.bin … data_batch_5.bin, "
-                 "test_batch.bin) or name its directory",
+                 "test_batch.bin) or name its directory (--set data.path=DIR)",
        .mean = {0.4914F, 0.4822F, 0.4465F},
        .deviation = {0.2470F, 0.2435F, 0.2616F},
        .is_cifar = true},

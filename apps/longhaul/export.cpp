@@ -48,10 +48,12 @@ Result<ExportedModel> model_of_checkpoint(const std::string& file) {
   const Result<ByteBuffer> bytes = read_file(file, kMostCheckpointBytes);
   if (!bytes.ok()) return bytes.error();
   Result<State> state = state_from_bytes(*bytes);
-  if (!state.ok()) return std::move(state).error().within(file);
+  const bool has_model = state.ok() && state->tensors.contains("shared");
+  if (!has_model)
+    return Error{ErrorCode::kMismatch,
+                 file + ": neither a checkpoint nor a snapshot" +
+                     (state.ok() ? "" : " (" + std::move(state).error().message + ')')};
   const auto shared = state->tensors.find("shared");
-  if (shared == state->tensors.end())
-    return Error{ErrorCode::kMismatch, file + ": neither a checkpoint nor a snapshot"};
   return ExportedModel{
       .values = std::move(shared->second),
       .step = state->value<std::uint64_t>("step").ok() ? *state->value<std::uint64_t>("step") : 0};
@@ -99,8 +101,10 @@ void add_export(CLI::App& program, Run& run) {
   command->add_option("--out", arguments->out, "File to write (safetensors)")->required();
   command->add_flag("--json", arguments->json, "One JSON object in place of the text");
   command->footer(
-      "The file has one tensor, `shared`: all parameters in the order of the model, as\n"
-      "torch.nn.utils.vector_to_parameters takes them. The hub may run meanwhile.\n\nExamples:\n"
+      "The file has one tensor, `shared`: all parameters, those of the last layer first, as\n"
+      "torch.nn.utils.vector_to_parameters(shared, reversed(list(model.parameters()))) takes them\n"
+      "(`longhaul train --save` writes one tensor per layer). The hub may run meanwhile.\n\n"
+      "Examples:\n"
       "  longhaul export run1 --out model.safetensors\n"
       "  longhaul export run1/snapshot-000000000256.safetensors --out model.safetensors");
   command->callback([=, &run] { run = [=] { return run_export(*arguments); }; });

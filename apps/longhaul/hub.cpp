@@ -12,6 +12,7 @@
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/job_options.h"
 #include "apps/longhaul/json_lines.h"
+#include "apps/longhaul/option_checks.h"
 #include "apps/longhaul/rate_option.h"
 #include "apps/longhaul/task_file.h"
 #include "longhaul/access/authority.h"
@@ -81,9 +82,13 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
   weights.reserve(replicas);
   for (const lab::ReplicaSettings& replica : job->scenario.replicas)
     weights.push_back(static_cast<float>(replica.weight));
-  if (arguments.least < 1 || arguments.least > replicas)
-    return Error{ErrorCode::kInvalidArgument, "--least: expected 1 to " + std::to_string(replicas) +
-                                                  ", got " + std::to_string(arguments.least)};
+  for (const auto& [option, count] :
+       {std::pair("--least", arguments.least), std::pair("--start-with", arguments.start_with)}) {
+    if (count > replicas)
+      return Error{ErrorCode::kInvalidArgument,
+                   std::string(option) + ": expected at most " + std::to_string(replicas) +
+                       ", the replicas of the scenario, got " + std::to_string(count)};
+  }
   return HubSetup{.training = {.engine = *engine,
                                .steps = job->scenario.train.steps,
                                .may_look_ahead = job->scenario.train.optimizer != "adamw",
@@ -126,6 +131,10 @@ Result<std::optional<access::DirectoryLock>> own_directory(const std::string& di
 }
 
 int run_hub(const HubArguments& arguments) {
+  if (arguments.task.recipe.find(',') != std::string::npos)
+    return complain({ErrorCode::kInvalidArgument,
+                     "--recipe: a hub runs one recipe, got " + arguments.task.recipe},
+                    kExitWrongUse);
   const Result<v1::Task> task = task_of(arguments.task);
   if (!task.ok()) return complain(task.error(), kExitWrongUse);
   const Result<access::Address> address = listening_address(arguments.listen);
@@ -146,6 +155,7 @@ int run_hub(const HubArguments& arguments) {
         .authority = keys->ca_pem, .certificate = keys->certificate_pem, .key = keys->key_pem};
     setup->admit = admission_by(arguments.keys);
   }
+  const std::size_t start_with = setup->start_with;
   const auto directory = own_directory(arguments.directory);
   if (!directory.ok()) return complain(directory.error(), kExitFailed);
   notice_interrupts();
@@ -169,6 +179,8 @@ int run_hub(const HubArguments& arguments) {
     print_event("listening", {{"address", at}, {"port", (*server)->port()}});
   } else {
     log.info("listening on " + at);
+    log.info("starts when " + std::to_string(start_with) +
+             (start_with == 1 ? " replica is here" : " replicas are here"));
   }
   const Result<bool> served = HubService(**hub, *task, lines, log).run();
   if (!served.ok()) return complain(served.error(), kExitFailed);
@@ -191,14 +203,17 @@ void add_hub(CLI::App& program, Run& run) {
   hub->add_flag("--insecure", arguments->is_insecure,
                 "Let anyone in who reaches the port, without TLS");
   hub->add_option("--recipe", arguments->task.recipe, "One recipe (default: auto)");
-  hub->add_option("--seed", arguments->task.seed, "Seed of the run")->capture_default_str();
+  hub->add_option("--seed", arguments->task.seed, "Seed of the run")
+      ->capture_default_str()
+      ->check(whole_number());
   hub->add_option("--set", arguments->task.settings,
                   "table.key=value, as if it stood in the scenario; repeatable")
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();
   hub->add_option("--start-with", arguments->start_with,
-                  "Replicas that must be there before the first step (default: all)");
+                  "Replicas that must be there before the first step (default: all)")
+      ->check(whole_number(1));
   hub->add_option("--patience", arguments->patience,
                   "How long to wait at the end for replicas that are away")
       ->capture_default_str();
@@ -210,7 +225,8 @@ void add_hub(CLI::App& program, Run& run) {
          "--least", arguments->least,
          "Replicas that must be there for rounds to go on; with all of them a run that is\n"
          "stopped and resumed ends with the very bits of one that was not")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(whole_number(1));
   hub->add_flag("--json", arguments->json, "Events, one JSON object per line");
   hub->footer(
       "Replicas join with `longhaul train`. Ctrl-C lets everyone finish the step they are in; a\n"

@@ -1,6 +1,7 @@
 // The longhaul program: parses the command line, runs one subcommand, and turns failures into one
 // line and an exit code.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -18,8 +19,12 @@ std::string failure_text(const CLI::App* app, const CLI::Error& error) {
   while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
   std::string what = error.what();
   const std::vector<std::string> unknown = app->remaining();
+  const auto option =
+      std::ranges::find_if(unknown, [](const std::string& word) { return word.starts_with('-'); });
   const auto known = app->get_subcommands([](const CLI::App*) { return true; });
-  if (!known.empty() && !unknown.empty()) {
+  if (option != unknown.end()) {
+    what = "unknown option " + *option;
+  } else if (!known.empty() && !unknown.empty()) {
     what = "expected a subcommand (";
     for (const CLI::App* subcommand : known)
       what += (what.back() == '(' ? "" : ", ") + subcommand->get_name();

@@ -139,6 +139,7 @@ Status Rehearsal::start_replica(std::size_t slot) {
                                      name_of_replica(slot),
                                      "--slot",
                                      std::to_string(slot),
+                                     "--paced",
                                      "--json"};
   if (slot == 0) {
     arguments.emplace_back("--stamps");

@@ -27,7 +27,8 @@ Status write_task(const std::string& directory, const v1::Task& task) {
 Result<v1::Task> read_task(const std::string& directory) {
   const std::filesystem::path path = task_path(directory);
   if (!std::filesystem::exists(path))
-    return Error{ErrorCode::kNotFound, directory + ": not a directory of a hub"};
+    return Error{ErrorCode::kNotFound,
+                 directory + ": not a directory of a hub, which `longhaul hub --dir` writes"};
   const Result<ByteBuffer> bytes = read_file(path, kMostTaskBytes);
   if (!bytes.ok()) return bytes.error();
   Result<State> state = state_from_bytes(*bytes);

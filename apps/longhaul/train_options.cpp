@@ -1,5 +1,6 @@
 #include "apps/longhaul/train_options.h"
 
+#include "apps/longhaul/option_checks.h"
 #include "apps/longhaul/rate_option.h"
 #include "longhaul/access/invite.h"
 #include "longhaul/access/names.h"
@@ -20,8 +21,10 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
   train->add_option("--hub", arguments.hub,
                     "HOST:PORT of a hub without TLS, in place of an invite");
   train->add_option("--name", arguments.name, "Name of this replica, with --hub");
-  train->add_option("--slot", arguments.slot,
-                    "Which replica of the scenario to be, from 0 (default: the hub chooses)");
+  train
+      ->add_option("--slot", arguments.slot,
+                   "Which replica of the scenario to be, from 0 (default: the hub chooses)")
+      ->check(whole_number());
   train->add_option("--data", arguments.data, "Where the data lies, in place of the scenario's");
   train->add_option("--save", arguments.save, "Write the model here at the end (safetensors)");
   train->add_option("--checkpoint", arguments.checkpoint,
@@ -32,6 +35,8 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
   train->add_flag("--resume", arguments.resume,
                   "Go on from the checkpoint, if there is one (in ./longhaul-checkpoints, unless "
                   "--checkpoint says otherwise)");
+  train->add_flag("--paced", arguments.is_paced,
+                  "Stand in for another machine: no step is shorter than the scenario's step_time");
   train->add_option("--stamps", arguments.stamps,
                     "Directory for copies of the shared model, one per evaluation");
   add_rate(*train, arguments.rate, "Send updates at this rate at most, such as 20mbit");
@@ -55,16 +60,18 @@ Result<HubAccess> hub_access(const TrainArguments& arguments) {
     return Error{ErrorCode::kInvalidArgument, what};
   };
   if (arguments.invite.empty() == arguments.hub.empty())
-    return wrong("expected --invite FILE, or --hub HOST:PORT with --name NAME");
+    return wrong("expected either --invite FILE, or --hub HOST:PORT with --name NAME");
   if (!arguments.hub.empty()) {
     const Result<access::Address> address = access::parse_address(arguments.hub);
     if (!address.ok()) return Error(address.error()).within("--hub");
     if (arguments.name.empty()) return wrong("--hub: expected --name NAME beside it");
+    const Status is_name = access::check_name(arguments.name);
+    if (!is_name.ok()) return Error(is_name.error()).within("--name");
     return HubAccess{.address = arguments.hub, .name = arguments.name};
   }
   if (!arguments.name.empty()) return wrong("--name: the invite has it");
   const Result<access::Invite> invite = access::read_invite(arguments.invite, access::wall_now());
-  if (!invite.ok()) return Error(invite.error()).within(arguments.invite);
+  if (!invite.ok()) return invite.error();
   return HubAccess{.address = invite->address,
                    .name = invite->name,
                    .token = invite->token,

@@ -28,6 +28,7 @@ struct TrainArguments {
   bool resume = false;
   std::optional<Bandwidth> rate;  // of bulk data to the hub, at most
   std::string book;               // a file, for tests
+  bool is_paced = false;
   bool evaluate = false;
   bool json = false;
 };

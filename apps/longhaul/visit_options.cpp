@@ -15,7 +15,7 @@ void add_visit_options(CLI::App& command, VisitArguments& arguments) {
 
 Result<HubAccess> visit_access(const VisitArguments& arguments, const std::string& name) {
   if (arguments.invite.empty() == arguments.hub.empty())
-    return Error{ErrorCode::kInvalidArgument, "expected --invite FILE, or --hub HOST:PORT"};
+    return Error{ErrorCode::kInvalidArgument, "expected either --invite FILE, or --hub HOST:PORT"};
   return hub_access({.invite = arguments.invite,
                      .hub = arguments.hub,
                      .name = arguments.hub.empty() ? "" : name});

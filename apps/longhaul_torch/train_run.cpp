@@ -117,9 +117,10 @@ class Trainer {
     learner_ = workload_->make_learner(slot_);
     book_ = std::make_unique<Book>(book_file_, slot_, *learner_, *client_);
     replica_ = std::make_unique<Replica>(
-        Replica::Setup{.engine = *engine,
-                       .step_time = job_.scenario.replicas[slot_].step_time,
-                       .exchange = book_->exchange()},
+        Replica::Setup{
+            .engine = *engine,
+            .step_time = arguments_.is_paced ? job_.scenario.replicas[slot_].step_time : Seconds{},
+            .exchange = book_->exchange()},
         book_->learner(), *client_, workers_, clock_);
     Status started = resumed_
                          ? replica_->resume(*resumed_)
