@@ -17,8 +17,8 @@ nlohmann::ordered_json plan_json(const Decision& decision) {
 // Who is in a round's mean, with which payload.
 nlohmann::ordered_json contributions(const RoundOutcome& outcome) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < outcome.contributors.size(); ++i)
-    all.push_back({{"slot", outcome.contributors[i]}, {"digest", outcome.digests[i]}});
+  for (const Contributor& one : outcome.contributors)
+    all.push_back({{"slot", one.slot}, {"digest", one.digest}});
   return all;
 }
 

@@ -28,6 +28,14 @@ CargoLimits limits_of(std::size_t elements) {
 
 Error broken(const std::string& what) { return Error{ErrorCode::kCorruptPayload, "hub: " + what}; }
 
+Result<std::optional<Contributed>> contributed_from(const v1::Welcome& welcome) {
+  if (!welcome.has_contributed()) return std::optional<Contributed>();
+  const std::uint64_t step = welcome.contributed().step();
+  Result<Attendance> attendance = attendance_from(welcome.contributed().attendance(), step);
+  if (!attendance.ok()) return broken(attendance.error().message);
+  return std::optional(Contributed{.step = step, .attendance = std::move(attendance).value()});
+}
+
 }  // namespace
 
 ClientCore::ClientCore(ClientSetup setup, Connector& connector, std::shared_ptr<StreamInbox> inbox,
@@ -38,6 +46,7 @@ ClientCore::ClientCore(ClientSetup setup, Connector& connector, std::shared_ptr<
       news_(news),
       kept_(std::move(setup_.own)),
       first_step_(setup_.first_step),
+      step_(setup_.step),
       next_mean_(setup_.next_round),
       jitter_(digest_of(std::as_bytes(std::span(setup_.name)))) {}
 
@@ -73,6 +82,7 @@ void ClientCore::connect(TimePoint now) {
   join.set_next_round(next_mean_);
   join.set_session(session_);
   join.set_first_step(first_step_);
+  join.set_step(step_);
   send(std::move(frame));
   connection_->control->read();
 }
@@ -190,7 +200,7 @@ void ClientCore::on_frame(StreamId id, Frame frame, TimePoint now) {
 void ClientCore::on_control(Frame frame, TimePoint now) {
   Connection& c = *connection_;
   if (frame.has_welcome()) {
-    on_welcome(frame.welcome());
+    on_welcome(frame.welcome(), now);
   } else if (frame.has_refused()) {
     const Error why{ErrorCode::kClosed, "the hub refused: " + frame.refused().why()};
     frame.refused().is_final() ? give_up(why) : lose(why, now);
@@ -224,7 +234,9 @@ void ClientCore::on_control(Frame frame, TimePoint now) {
   }
 }
 
-void ClientCore::on_welcome(const v1::Welcome& welcome) {
+void ClientCore::on_welcome(const v1::Welcome& welcome, TimePoint now) {
+  Result<std::optional<Contributed>> contributed = contributed_from(welcome);
+  if (!contributed.ok()) return lose(contributed.error(), now);
   Connection& c = *connection_;
   c.is_welcome = true;
   session_ = welcome.session();
@@ -233,7 +245,7 @@ void ClientCore::on_welcome(const v1::Welcome& welcome) {
   if (is_leaving_) return leave();
   setup_.slot = welcome.slot();  // to be the same one for a hub that was killed and knows nobody
   news_.on_welcome({.slot = slot_, .replicas = welcome.replicas(), .run = welcome.run()},
-                   {welcome.contributed().begin(), welcome.contributed().end()});
+                   std::move(contributed).value());
   for (std::size_t i = 0; i < setup_.lanes; ++i) open_lane();
   if (welcome.probe()) send_probe(kProbeBytes);
 }
@@ -288,8 +300,8 @@ void ClientCore::on_enrolled(const v1::Enrolled& enrolled) {
   back_off_ = Seconds(0);
   setup_.is_fresh = false;
   setup_.initial.reset();
-  for (const auto& [step, payload] : kept_) {
-    if (step >= enrolled.from_step()) send_update(step, payload);
+  for (const auto& [step, update] : kept_) {
+    if (step >= enrolled.from_step()) send_update(step, update);
   }
   news_.on_enrolled(enrolled.from_step(), *plan);
 }
@@ -303,16 +315,18 @@ bool ClientCore::has_mean(std::uint64_t step) const {
   return step < next_mean_ || means_beyond_.contains(step);
 }
 
-void ClientCore::submit(std::uint64_t step, const SharedBytes& payload) {
+void ClientCore::submit(std::uint64_t step, const OwnUpdate& update) {
+  step_ = std::max(step_, step + 1);
   if (has_mean(step)) return;
-  kept_[step] = payload;
-  if (connection_ && connection_->is_enrolled) send_update(step, payload);
+  kept_[step] = update;
+  if (connection_ && connection_->is_enrolled) send_update(step, update);
 }
 
-void ClientCore::send_update(std::uint64_t step, const SharedBytes& payload) {
-  largest_transfer_ = std::max(largest_transfer_, payload->size());
+void ClientCore::send_update(std::uint64_t step, const OwnUpdate& update) {
+  largest_transfer_ = std::max(largest_transfer_, update.payload->size());
   connection_->lanes.send(
-      {.cargo = Cargo::kUpdate, .step = step, .restarts = connection_->restarted}, payload);
+      {.cargo = Cargo::kUpdate, .step = step, .restarts = connection_->restarted}, update.payload,
+      to_message(update.attendance));
 }
 
 void ClientCore::report(v1::Report report) {
@@ -377,6 +391,7 @@ void ClientCore::on_snapshot(const Arrival& arrival, TimePoint now) {
   if (!state.ok()) return lose(broken(state.error().message), now);
   next_mean_ = c.restart->next_round();
   first_step_ = c.restart->first_step();
+  step_ = std::max(step_, first_step_);
   c.restarted = c.restarts;
   c.restart.reset();
   c.is_enrolled = false;
@@ -438,9 +453,9 @@ Result<std::vector<float>> ClientCore::values_of(const v1::Closed& closed,
     ByteView payload;
     if (one.slot() == slot_) {
       const auto own = kept_.find(closed.step());
-      if (own == kept_.end() || digest_of(*own->second) != closed.own())
+      if (own == kept_.end() || digest_of(*own->second.payload) != closed.own())
         return broken("it counts on an update that is not there");
-      payload = *own->second;
+      payload = *own->second.payload;
     } else {
       if (in.remaining() < one.bytes()) return broken("forwarded payloads end too soon");
       payload = in.bytes(one.bytes());

@@ -17,11 +17,18 @@
 #include "longhaul/codec/layer_table.h"
 #include "longhaul/exchange/exchange.h"
 #include "longhaul/link/rate_estimator.h"
+#include "longhaul/round/attendance.h"
 #include "longhaul/transport/lane_count.h"
 #include "longhaul/transport/lanes.h"
 #include "longhaul/transport/stream_mailbox.h"
 
 namespace longhaul {
+
+// An update of this replica.
+struct OwnUpdate {
+  SharedBytes payload;
+  Attendance attendance;
+};
 
 struct ClientSetup {
   std::string name;
@@ -39,10 +46,12 @@ struct ClientSetup {
   Seconds silence{5.0};  // a hub that is not heard of for so long is gone
   // Where it stands: not fresh is one that resumes from a checkpoint.
   bool is_fresh = true;
-  std::uint64_t run = 0;                       // that its state is of
-  std::uint64_t next_round = 0;                // not merged yet
-  std::uint64_t first_step = 0;                // it was given its state before this step
-  std::map<std::uint64_t, SharedBytes> own{};  // its updates of rounds that it has not merged
+  std::uint64_t run = 0;                     // that its state is of
+  std::uint64_t next_round = 0;              // not merged yet
+  std::uint64_t first_step = 0;              // it was given its state before this step
+  std::uint64_t step = 0;                    // that it does next
+  std::optional<Attendance> attendance{};    // none: from the first step on that it does
+  std::map<std::uint64_t, OwnUpdate> own{};  // its updates of rounds that it has not merged
 };
 
 // What the hub gave a replica.
@@ -56,7 +65,8 @@ struct Place {
 class ClientNews {
  public:
   virtual ~ClientNews() = default;
-  virtual void on_welcome(const Place& place, const std::set<std::uint64_t>& contributed) = 0;
+  // `contributed`: the last of its updates that is in a round.
+  virtual void on_welcome(const Place& place, std::optional<Contributed> contributed) = 0;
   virtual void on_enrolled(std::uint64_t from_step, const Plan& plan) = 0;
   // `own`: digest of the update of this replica that is in it, if one is. Nothing is returned yet.
   virtual void on_mean(Mean mean, std::optional<std::uint64_t> own) = 0;
@@ -83,14 +93,14 @@ class ClientCore {
   void set_reading(bool is_reading);
 
   // Kept until its round has closed, and sent again where needed; not at all if it has closed.
-  void submit(std::uint64_t step, const SharedBytes& payload);
+  void submit(std::uint64_t step, const OwnUpdate& update);
   void report(v1::Report report);
   // Leaves in order, as soon as a hub is there to be told, and does not connect again.
   void leave();
 
   [[nodiscard]] std::size_t reconnections() const { return reconnections_; }
   // Updates whose round has not closed as far as this replica knows.
-  [[nodiscard]] const std::map<std::uint64_t, SharedBytes>& kept() const { return kept_; }
+  [[nodiscard]] const std::map<std::uint64_t, OwnUpdate>& kept() const { return kept_; }
 
  private:
   // One connection: from dialling until it breaks.
@@ -129,7 +139,7 @@ class ClientCore {
   void send(Frame frame);
   void on_frame(StreamId id, Frame frame, TimePoint now);
   void on_control(Frame frame, TimePoint now);
-  void on_welcome(const v1::Welcome& welcome);
+  void on_welcome(const v1::Welcome& welcome, TimePoint now);
   void on_enrolled(const v1::Enrolled& enrolled);
   void on_restart(v1::Restart restart, TimePoint now);
   void on_written(StreamId id);
@@ -142,7 +152,7 @@ class ClientCore {
   void assemble(std::uint64_t step, TimePoint now);
   Result<std::vector<float>> values_of(const v1::Closed& closed, const ByteBuffer& bytes);
   [[nodiscard]] bool has_mean(std::uint64_t step) const;
-  void send_update(std::uint64_t step, const SharedBytes& payload);
+  void send_update(std::uint64_t step, const OwnUpdate& update);
   void send_probe(std::uint64_t bytes);
 
   ClientSetup setup_;
@@ -154,8 +164,9 @@ class ClientCore {
   StreamId next_stream_ = 1;
   std::uint64_t session_ = 0;
   std::size_t slot_ = 0;
-  std::map<std::uint64_t, SharedBytes> kept_;
+  std::map<std::uint64_t, OwnUpdate> kept_;
   std::uint64_t first_step_ = 0;          // the state was given before it
+  std::uint64_t step_ = 0;                // it stands there, or further
   std::uint64_t next_mean_ = 0;           // every mean before this step has come
   std::set<std::uint64_t> means_beyond_;  // that have come as well
   std::uint64_t next_ping_id_ = 1;

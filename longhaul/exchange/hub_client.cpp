@@ -38,6 +38,7 @@ HubClient::HubClient(ClientSetup setup, Connector& connector, const Clock& clock
     : clock_(clock),
       most_means_(most_means_of(setup)),
       inbox_(std::make_shared<Inbox>()),
+      attendance_(setup.attendance),
       own_(setup.own),
       core_(std::move(setup), connector, inbox_, *this),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
@@ -66,7 +67,7 @@ void HubClient::handle(Command command) {
   if (auto* event = std::get_if<StreamEvent>(&command)) {
     core_.on_event(std::move(*event), clock_.now());
   } else if (auto* submit = std::get_if<Submit>(&command)) {
-    if (is_current(submit->life)) core_.submit(submit->step, submit->payload);
+    if (is_current(submit->life)) core_.submit(submit->step, submit->update);
   } else if (auto* told = std::get_if<Tell>(&command)) {
     if (is_current(told->life)) core_.report(std::move(told->report));
   } else {
@@ -109,42 +110,55 @@ Result<std::optional<Plan>> HubClient::first_plan(Deadline deadline) {
   return first_plan_;
 }
 
+bool HubClient::is_done_again(std::uint64_t step) const {
+  return contributed_ && step <= contributed_->step;
+}
+
+Stance HubClient::stance_of(std::uint64_t step, std::uint64_t round) const {
+  if (snapshot_) return Stance::kRestart;
+  if (last_step_ && step > *last_step_) return Stance::kFinish;
+  if (is_done_again(step))
+    return contributed_->attendance.has(step) ? Stance::kTakePart : Stance::kSitOut;
+  if (means_.contains(round)) return Stance::kSitOut;
+  return round >= *enrolled_from_ ? Stance::kTakePart : Stance::kSitOut;
+}
+
 Result<Stance> HubClient::stance(std::uint64_t step, std::uint64_t round, Deadline deadline) {
   const MutexLock lock(mutex_);
   const auto is_known = [&]() REQUIRES(mutex_) {
-    return failure_ || snapshot_ || contributed_.contains(round) || means_.contains(round) ||
+    return failure_ || snapshot_ || is_done_again(step) || means_.contains(round) ||
            enrolled_from_ || (last_step_ && step > *last_step_);
   };
   if (!wait_for(deadline, is_known))
     return too_late("step " + std::to_string(step) + ": the hub is away");
   if (failure_) return *failure_;
-  if (snapshot_) return Stance::kRestart;
-  if (last_step_ && step > *last_step_) return Stance::kFinish;
-  if (contributed_.contains(round)) return Stance::kTakePart;
-  // A round may close with what this replica sent before it resumed.
-  if (const auto came = means_.find(round); came != means_.end())
-    return came->second.own ? Stance::kTakePart : Stance::kSitOut;
-  return round >= *enrolled_from_ ? Stance::kTakePart : Stance::kSitOut;
+  const Stance stance = stance_of(step, round);
+  if (stance != Stance::kTakePart && stance != Stance::kSitOut) return stance;
+  if (!attendance_) attendance_ = {.since = step};
+  if (stance == Stance::kSitOut) attendance_->sit_out(step);
+  return stance;
 }
 
 State HubClient::take_snapshot() {
   const MutexLock lock(mutex_);
   LONGHAUL_CHECK(snapshot_.has_value());
   trained_life_ = life_;
+  attendance_.reset();
   own_.clear();
   return *std::exchange(snapshot_, std::nullopt);
 }
 
 void HubClient::submit(Update update) {
-  auto payload = std::make_shared<const ByteBuffer>(std::move(update.payload));
+  OwnUpdate own{.payload = std::make_shared<const ByteBuffer>(std::move(update.payload))};
   std::size_t life = 0;
   {
     const MutexLock lock(mutex_);
-    own_[update.round.step] = payload;
+    own.attendance = attendance_.value_or(Attendance{.since = update.round.step});
+    own_[update.round.step] = own;
     life = trained_life_;
   }
   const bool is_taken = inbox_->commands.try_push(
-      Submit{.step = update.round.step, .payload = std::move(payload), .life = life});
+      Submit{.step = update.round.step, .update = std::move(own), .life = life});
   LONGHAUL_CHECK(is_taken);
 }
 
@@ -159,12 +173,12 @@ Result<Mean> HubClient::collect(RoundId round, Deadline deadline) {
   if (found == means_.end()) return *failure_;
   Mean mean = std::move(found->second.mean);
   if (const auto own = own_.find(round.step); own != own_.end()) {
-    if (found->second.own != digest_of(*own->second)) mean.returned = *own->second;
+    const ByteBuffer& payload = *own->second.payload;
+    if (found->second.own != digest_of(payload)) mean.returned = payload;
     if (found->second.own && !mean.returned.empty()) ++differing_;
     own_.erase(own);
   }
   means_.erase(found);
-  contributed_.erase(round.step);
   return mean;
 }
 
@@ -189,9 +203,14 @@ std::uint64_t HubClient::run() const {
   return place_ ? place_->run : 0;
 }
 
-std::map<std::uint64_t, SharedBytes> HubClient::unmerged() const {
+std::map<std::uint64_t, OwnUpdate> HubClient::unmerged() const {
   const MutexLock lock(mutex_);
   return own_;
+}
+
+std::optional<Attendance> HubClient::attendance() const {
+  const MutexLock lock(mutex_);
+  return attendance_;
 }
 
 std::size_t HubClient::differing() const {
@@ -209,11 +228,11 @@ std::vector<LinkNews> HubClient::take_link_news() {
   return std::exchange(link_news_, {});
 }
 
-void HubClient::on_welcome(const Place& place, const std::set<std::uint64_t>& contributed) {
+void HubClient::on_welcome(const Place& place, std::optional<Contributed> contributed) {
   {
     const MutexLock lock(mutex_);
     place_ = place;
-    contributed_.insert(contributed.begin(), contributed.end());
+    contributed_ = std::move(contributed);
     if (std::exchange(is_lost_, false)) link_news_.push_back({});
   }
   changed_.notify_all();
@@ -243,7 +262,7 @@ void HubClient::on_restart(State state) {
     snapshot_ = std::move(state);
     ++life_;
     enrolled_from_.reset();
-    contributed_.clear();
+    contributed_.reset();
     means_.clear();
   }
   changed_.notify_all();

@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <thread>
 #include <variant>
 #include <vector>
@@ -61,7 +60,9 @@ class HubClient final : public Exchange, private ClientNews {
   // The one that the hub has let it into; 0: none yet.
   [[nodiscard]] std::uint64_t run() const;
   // Own updates whose means have not been collected: what a checkpoint needs.
-  [[nodiscard]] std::map<std::uint64_t, SharedBytes> unmerged() const;
+  [[nodiscard]] std::map<std::uint64_t, OwnUpdate> unmerged() const;
+  // Which steps it was told to take part in: for a checkpoint too. None: not asked yet.
+  [[nodiscard]] std::optional<Attendance> attendance() const;
   // Updates of a replica that does steps again, which are others than those that are in: they went
   // back to the residual, so a part of what is in counts twice.
   [[nodiscard]] std::size_t differing() const;
@@ -72,7 +73,7 @@ class HubClient final : public Exchange, private ClientNews {
  private:
   struct Submit {
     std::uint64_t step = 0;
-    SharedBytes payload;
+    OwnUpdate update;
     std::size_t life = 0;
   };
   struct Tell {
@@ -92,11 +93,14 @@ class HubClient final : public Exchange, private ClientNews {
   void handle(Command command);
   [[nodiscard]] bool is_current(std::size_t life) const;
   [[nodiscard]] bool has_room() const;
+  // Was it a step of an earlier life, on which an update that is in depends?
+  [[nodiscard]] bool is_done_again(std::uint64_t step) const REQUIRES(mutex_);
+  [[nodiscard]] Stance stance_of(std::uint64_t step, std::uint64_t round) const REQUIRES(mutex_);
   // The training thread waits: whatever it waits for must come.
   template <typename IsReady>
   bool wait_for(Deadline deadline, IsReady is_ready) REQUIRES(mutex_);
 
-  void on_welcome(const Place& place, const std::set<std::uint64_t>& contributed) override;
+  void on_welcome(const Place& place, std::optional<Contributed> contributed) override;
   void on_enrolled(std::uint64_t from_step, const Plan& plan) override;
   void on_mean(Mean mean, std::optional<std::uint64_t> own) override;
   void on_restart(State state) override;
@@ -113,13 +117,14 @@ class HubClient final : public Exchange, private ClientNews {
   std::optional<Place> place_ GUARDED_BY(mutex_);
   std::optional<Plan> first_plan_ GUARDED_BY(mutex_);
   std::optional<std::uint64_t> enrolled_from_ GUARDED_BY(mutex_);
-  std::set<std::uint64_t> contributed_ GUARDED_BY(mutex_);
+  std::optional<Contributed> contributed_ GUARDED_BY(mutex_);  // the last one that is in
+  std::optional<Attendance> attendance_ GUARDED_BY(mutex_);    // none: from the next step on
   std::optional<std::uint64_t> last_step_ GUARDED_BY(mutex_);
   std::map<std::uint64_t, Came> means_ GUARDED_BY(mutex_);
   bool is_awaited_ GUARDED_BY(mutex_) = false;  // something is, by the training thread
   // Own updates whose means have not been collected. Only with both is it known what is returned: a
   // mean may come while the gradient of its step is still being computed.
-  std::map<std::uint64_t, SharedBytes> own_ GUARDED_BY(mutex_);
+  std::map<std::uint64_t, OwnUpdate> own_ GUARDED_BY(mutex_);
   std::optional<State> snapshot_ GUARDED_BY(mutex_);
   // Every snapshot begins another life. What the training thread says before it has taken the
   // snapshot is of the life before, and comes to nothing.

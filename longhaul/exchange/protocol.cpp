@@ -48,6 +48,25 @@ v1::Frame probe_chunk(std::uint64_t total, std::uint64_t offset) {
   return frame;
 }
 
+v1::Attendance to_message(const Attendance& attendance) {
+  v1::Attendance message;
+  message.set_since(attendance.since);
+  for (const StepRange& range : attendance.sat_out) {
+    message.add_sat_out(range.first);
+    message.add_sat_out(range.last);
+  }
+  return message;
+}
+
+Result<Attendance> attendance_from(const v1::Attendance& message, std::uint64_t step) {
+  Attendance attendance{.since = message.since()};
+  for (int i = 0; i + 1 < message.sat_out_size(); i += 2)
+    attendance.sat_out.push_back({.first = message.sat_out(i), .last = message.sat_out(i + 1)});
+  if (message.sat_out_size() % 2 == 0 && attendance.can_be_of(step)) return attendance;
+  return Error{ErrorCode::kCorruptPayload,
+               "an update of step " + std::to_string(step) + " that depends on impossible steps"};
+}
+
 v1::LayerTable to_message(const LayerTable& layers) {
   v1::LayerTable message;
   for (const Layer& layer : layers) {

@@ -5,12 +5,13 @@
 
 #include "longhaul/base/result.h"
 #include "longhaul/codec/layer_table.h"
+#include "longhaul/round/attendance.h"
 #include "longhaul/round/plan.h"
 #include "proto/longhaul.pb.h"
 
 namespace longhaul {
 
-constexpr std::uint32_t kProtocolVersion = 2;
+constexpr std::uint32_t kProtocolVersion = 3;
 
 // Digests of the shared model are compared before each step that is a multiple of this.
 constexpr std::uint64_t kDigestEvery = 16;
@@ -28,6 +29,10 @@ v1::Frame probe_chunk(std::uint64_t total, std::uint64_t offset);
 v1::Plan to_message(const Plan& plan);
 // Refuses a plan that no planner makes; whether it fits a recipe is for check_plan() to say.
 Result<Plan> plan_from(const v1::Plan& message);
+
+v1::Attendance to_message(const Attendance& attendance);
+// As an update of that step may depend on.
+Result<Attendance> attendance_from(const v1::Attendance& message, std::uint64_t step);
 
 v1::LayerTable to_message(const LayerTable& layers);
 // One after the other they make a model of so many elements, or there are none; refuses all else.

@@ -332,6 +332,8 @@ void HubCore::on_update(Session& session, Arrival arrival, TimePoint now) {
     return;
   }
   const std::uint64_t step = arrival.id.step;
+  Result<Attendance> attendance = attendance_from(arrival.attendance, step);
+  if (!attendance.ok()) return reject(session, attendance.error().message);
   const bool is_late = step < training_->book().next_step();
   const std::optional<Follower::OpenRound> open = training_->model().open_round(step);
   if (!open && !is_late) return reject(session, "an update of a step without a round");
@@ -348,7 +350,8 @@ void HubCore::on_update(Session& session, Arrival arrival, TimePoint now) {
     }
   }
   if (step >= session.progress.next_mean) session.progress.own[step] = digest_of(arrival.bytes);
-  const Taken taken = training_->book().submit(slot, step, std::move(arrival.bytes), now);
+  const Taken taken = training_->book().submit(slot, step, std::move(arrival.bytes), now,
+                                               std::move(attendance).value());
   if (taken == Taken::kTooLate || taken == Taken::kNotMember) ++replica.status.returned;
 }
 
@@ -404,10 +407,11 @@ void HubCore::send_mean(Session& session, const JournalRound& round) {
   closed.set_step(round.step);
   closed.set_part(round.part);
   closed.set_elements(round.elements);
-  const std::optional<std::uint64_t> own = round.digest_of_slot(slot);
-  if (own) closed.set_own(*own);
+  const Contributor* own = round.contributor(slot);
+  if (own != nullptr) closed.set_own(own->digest);
   const auto at_hand = session.progress.own.find(round.step);
-  const bool can_add_own = own && at_hand != session.progress.own.end() && at_hand->second == *own;
+  const bool can_add_own =
+      own != nullptr && at_hand != session.progress.own.end() && at_hand->second == own->digest;
   session.progress.own.erase(session.progress.own.begin(),
                              session.progress.own.upper_bound(round.step));
   if (round.next_plan) *closed.mutable_next_plan() = to_message(*round.next_plan);

@@ -143,6 +143,7 @@ class HubCore {
   void on_connected(Session& session);
   void ask_for_state();
   void start_if_ready(TimePoint now);
+  [[nodiscard]] bool can_go_on(const Session& session) const;
   void take_in(Session& session);
   void bring_in(Session& session);
   void enroll_if_caught_up(Session& session);

@@ -146,6 +146,7 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
   session->progress.is_fresh = join.is_fresh();
   session->progress.next_mean = join.is_fresh() ? 0 : join.next_round();
   session->progress.first_step = join.is_fresh() ? 0 : join.first_step();
+  session->progress.step = join.is_fresh() ? 0 : join.step();
   Replica& replica = replicas_[name];
   replica.session = session.get();
   replica.has_left = false;
@@ -172,12 +173,9 @@ v1::Welcome HubCore::welcome_for(const Session& session, const v1::Join& join) c
   welcome.set_probe(setup_.training.engine.recipe.planner != PlannerKind::kNone &&
                     !measured.is_complete());
   if (!training_ || join.is_fresh()) return welcome;
-  const Journal& journal = training_->journal();
-  for (const JournalRound* round = journal.first_from(join.next_round()); round != nullptr;
-       round = journal.first_from(round->step + 1)) {
-    if (std::ranges::find(round->contributors, session.identity().slot) !=
-        round->contributors.end())
-      welcome.add_contributed(round->step);
+  if (const auto last = training_->last_of(session.identity().slot, join.next_round())) {
+    welcome.mutable_contributed()->set_step(last->step);
+    *welcome.mutable_contributed()->mutable_attendance() = to_message(last->attendance);
   }
   return welcome;
 }
@@ -228,15 +226,21 @@ void HubCore::ask_for_state() {
   (void)next->send(std::move(frame));
 }
 
-// It goes on from where it stands if the journal reaches back so far.
+// It goes on from where it stands if the journal reaches back so far, and it can do again all that
+// is in of it: not if it was given another state after its checkpoint.
+bool HubCore::can_go_on(const Session& session) const {
+  const Session::Progress& progress = session.progress;
+  const Journal& journal = training_->journal();
+  if (progress.is_fresh) return journal.end() == 0;  // nothing has closed
+  if (!journal.reaches_back_to(progress.next_mean)) return false;
+  if (progress.next_mean > training_->book().next_step()) return false;
+  const auto last = training_->last_of(session.identity().slot, progress.next_mean);
+  return !last || last->attendance.since <= progress.step;
+}
+
 void HubCore::take_in(Session& session) {
   Session::Progress& progress = session.progress;
-  const Journal& journal = training_->journal();
-  const bool can_go_on = progress.is_fresh
-                             ? journal.end() == 0  // nothing has closed
-                             : journal.reaches_back_to(progress.next_mean) &&
-                                   progress.next_mean <= training_->book().next_step();
-  if (!can_go_on) return bring_in(session);
+  if (!can_go_on(session)) return bring_in(session);
   progress.is_served = true;
   progress.is_loaded = true;
   // Nobody can be further than the model.

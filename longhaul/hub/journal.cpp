@@ -69,9 +69,11 @@ std::string record_of(const JournalRound& round) {
   message.set_from(round.from);
   message.set_part(round.part);
   message.set_elements(round.elements);
-  for (const std::size_t slot : round.contributors)
-    message.add_contributors(static_cast<std::uint32_t>(slot));
-  for (const std::uint64_t digest : round.digests) message.add_digests(digest);
+  for (const Contributor& one : round.contributors) {
+    message.add_contributors(static_cast<std::uint32_t>(one.slot));
+    message.add_digests(one.digest);
+    *message.add_attendance() = to_message(one.attendance);
+  }
   if (round.next_plan) *message.mutable_next_plan() = to_message(*round.next_plan);
   message.set_mean(round.mean->data(), round.mean->size());
   if (round.whole) message.set_whole(round.whole->data(), round.whole->size());
@@ -102,13 +104,20 @@ std::optional<JournalRound> next_record(ByteReader& in) {
   if (digest_of(body) != digest ||
       !message.ParseFromArray(body.data(), static_cast<int>(body.size())))
     return std::nullopt;
-  if (message.digests_size() != message.contributors_size()) return std::nullopt;
+  const int contributors = message.contributors_size();
+  if (message.digests_size() != contributors || message.attendance_size() != contributors)
+    return std::nullopt;
   JournalRound round{.step = message.step(),
                      .from = message.from(),
                      .part = message.part(),
-                     .elements = message.elements(),
-                     .contributors = {message.contributors().begin(), message.contributors().end()},
-                     .digests = {message.digests().begin(), message.digests().end()}};
+                     .elements = message.elements()};
+  for (int i = 0; i < contributors; ++i) {
+    Result<Attendance> attendance = attendance_from(message.attendance(i), round.step);
+    if (!attendance.ok()) return std::nullopt;
+    round.contributors.push_back({.slot = message.contributors(i),
+                                  .digest = message.digests(i),
+                                  .attendance = std::move(attendance).value()});
+  }
   if (message.has_next_plan()) {
     const Result<Plan> plan = plan_from(message.next_plan());
     if (!plan.ok()) return std::nullopt;
@@ -139,10 +148,9 @@ JournalLimits limits_for_model(JournalLimits limits, std::size_t elements) {
   return limits;
 }
 
-std::optional<std::uint64_t> JournalRound::digest_of_slot(std::size_t slot) const {
-  const auto found = std::ranges::find(contributors, slot);
-  if (found == contributors.end()) return std::nullopt;
-  return digests[static_cast<std::size_t>(found - contributors.begin())];
+const Contributor* JournalRound::contributor(std::size_t slot) const {
+  const auto found = std::ranges::find(contributors, slot, &Contributor::slot);
+  return found == contributors.end() ? nullptr : &*found;
 }
 
 Result<std::optional<Journal::Left>> Journal::read(const std::filesystem::path& directory) {
@@ -277,6 +285,14 @@ void Journal::trim(std::uint64_t needed) {
 bool Journal::wants_snapshot() const {
   const std::size_t most_bytes = std::max(limits_.log_bytes, kLogsPerSnapshot * snapshot_bytes_);
   return !directory_.empty() && (log_rounds_ >= limits_.log_rounds || log_bytes_ >= most_bytes);
+}
+
+std::optional<Contributed> Journal::last_of(std::size_t slot, std::uint64_t from) const {
+  for (auto round = recent_.rbegin(); round != recent_.rend() && round->step >= from; ++round) {
+    if (const Contributor* own = round->contributor(slot))
+      return Contributed{.step = round->step, .attendance = own->attendance};
+  }
+  return std::nullopt;
 }
 
 const JournalRound* Journal::first_from(std::uint64_t step) const {

@@ -18,24 +18,32 @@
 
 #include "longhaul/base/result.h"
 #include "longhaul/base/state.h"
+#include "longhaul/round/attendance.h"
 #include "longhaul/round/plan.h"
 #include "longhaul/transport/cargo.h"
 
 namespace longhaul {
 
+// One whose update is in a mean.
+struct Contributor {
+  std::size_t slot = 0;
+  std::uint64_t digest = 0;  // of its payload
+  Attendance attendance;
+  bool operator==(const Contributor&) const = default;
+};
+
 struct JournalRound {
   std::uint64_t step = 0;
-  std::uint64_t from = 0;                 // no other round closed from this step on, up to its own
-  std::uint32_t part = 0;                 // of the model
-  std::size_t elements = 0;               // of that part
-  std::vector<std::size_t> contributors;  // slots whose update is in the mean
-  std::vector<std::uint64_t> digests;     // of their payloads
+  std::uint64_t from = 0;    // no other round closed from this step on, up to its own
+  std::uint32_t part = 0;    // of the model
+  std::size_t elements = 0;  // of that part
+  std::vector<Contributor> contributors;
   std::optional<Plan> next_plan;
   SharedBytes mean;   // as one payload
   SharedBytes whole;  // before it was compressed, if it was; not at hand, only on disk
 
-  // Of the payload of this slot that is in the mean, if one is.
-  [[nodiscard]] std::optional<std::uint64_t> digest_of_slot(std::size_t slot) const;
+  // Nothing, if no update of this slot is in the mean.
+  [[nodiscard]] const Contributor* contributor(std::size_t slot) const;
 };
 
 // Which run a directory is of.
@@ -94,6 +102,8 @@ class Journal {
 
   // The first round at hand of this step or a later one; nothing, if there is none.
   [[nodiscard]] const JournalRound* first_from(std::uint64_t step) const;
+  // The last update of this slot that is in a round of this step or a later one.
+  [[nodiscard]] std::optional<Contributed> last_of(std::size_t slot, std::uint64_t from) const;
   // Is every round that closed from this step on at hand?
   [[nodiscard]] bool reaches_back_to(std::uint64_t step) const { return step >= complete_from_; }
   // The step after that of the last round.

@@ -215,6 +215,11 @@ Status Training::keep_journal() {
   return journal_.keep_in(setup_.directory, std::move(state), model_->next_round());
 }
 
+std::optional<Contributed> Training::last_of(std::size_t slot, std::uint64_t from) const {
+  std::optional<Contributed> open = book_.last_of(slot);
+  return open ? open : journal_.last_of(slot, from);
+}
+
 Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
   ClosingRound closing = book_.close();
   const Follower::OpenRound open = model_->open_round(closing.step).value();
@@ -235,17 +240,16 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
   JournalRound round{
       .step = closing.step, .from = outcome.from, .part = open.part, .elements = open.elements};
   for (Entry& entry : closing.members) {
-    if (entry.has_submitted) {
-      round.contributors.push_back(entry.slot);
-      round.digests.push_back(digest_of(entry.payload));
-    }
+    if (entry.has_submitted)
+      round.contributors.push_back({.slot = entry.slot,
+                                    .digest = digest_of(entry.payload),
+                                    .attendance = std::move(entry.attendance)});
     if (entry.payload.empty()) continue;
     sent.parts.push_back({.slot = entry.slot,
                           .share = entry.weight / weights,
                           .payload = std::make_shared<const ByteBuffer>(std::move(entry.payload))});
   }
   outcome.contributors = round.contributors;
-  outcome.digests = round.digests;
   if (compressor_) {
     round.whole = std::make_shared<const ByteBuffer>(std::move(mean.payload));
     compressor_->compress(mean, round.step);

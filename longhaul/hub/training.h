@@ -48,9 +48,8 @@ struct RoundOutcome {
   std::uint64_t from = 0;  // no other round closed from this step on
   std::uint64_t next = 0;  // the round after it
   std::size_t members = 0;
-  std::vector<std::size_t> contributors;
-  std::vector<std::uint64_t> digests;  // of their payloads
-  std::optional<Decision> decision;    // a new plan, which goes with the mean
+  std::vector<Contributor> contributors;
+  std::optional<Decision> decision;  // a new plan, which goes with the mean
 };
 
 // What a hub's directory holds, without a hub: nothing, if there is none. Nothing is written.
@@ -75,6 +74,8 @@ class Training {
   [[nodiscard]] const LayerTable& layers() const { return setup_.engine.layers; }
   [[nodiscard]] const Journal& journal() const { return journal_; }
   [[nodiscard]] const SentPayloads* sent(std::uint64_t step) const;
+  // The last update of this slot that is in a round of this step or a later one, closed or not.
+  [[nodiscard]] std::optional<Contributed> last_of(std::size_t slot, std::uint64_t from) const;
   // The plan to begin with, and why.
   [[nodiscard]] const Decision& first_decision() const { return first_; }
   [[nodiscard]] const Plan& first_plan() const { return first_.plan; }

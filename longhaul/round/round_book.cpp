@@ -15,8 +15,10 @@ void RoundBook::join(std::size_t slot, float weight, std::uint64_t from_step) {
 
 void RoundBook::leave(std::size_t slot) { members_.erase(slot); }
 
-Taken RoundBook::submit(std::size_t slot, std::uint64_t step, ByteBuffer payload, TimePoint now) {
-  return take(slot, step, {.payload = std::move(payload), .at = now});
+Taken RoundBook::submit(std::size_t slot, std::uint64_t step, ByteBuffer payload, TimePoint now,
+                        Attendance attendance) {
+  return take(slot, step,
+              {.payload = std::move(payload), .attendance = std::move(attendance), .at = now});
 }
 
 Taken RoundBook::reject(std::size_t slot, std::uint64_t step, TimePoint now) {
@@ -31,6 +33,16 @@ Taken RoundBook::take(std::size_t slot, std::uint64_t step, Submitted submitted)
   submitted.weight = member->second.weight;
   const bool is_new = open_[step].try_emplace(slot, std::move(submitted)).second;
   return is_new ? Taken::kIn : Taken::kAlreadyIn;
+}
+
+std::optional<Contributed> RoundBook::last_of(std::size_t slot) const {
+  std::optional<Contributed> last;
+  for (const auto& [step, round] : open_) {
+    const auto own = round.find(slot);
+    if (own != round.end() && !own->second.is_rejected)
+      last = {.step = step, .attendance = own->second.attendance};
+  }
+  return last;
 }
 
 std::optional<TimePoint> RoundBook::closes_at() const {
@@ -71,7 +83,8 @@ ClosingRound RoundBook::close() {
     entries[slot] = {.slot = slot,
                      .weight = submitted.weight,
                      .has_submitted = !submitted.is_rejected,
-                     .payload = std::move(submitted.payload)};
+                     .payload = std::move(submitted.payload),
+                     .attendance = std::move(submitted.attendance)};
   }
   for (auto& [slot, entry] : entries) closing.members.push_back(std::move(entry));
   open_.erase(next_);

@@ -14,6 +14,7 @@
 
 #include "longhaul/base/bytes.h"
 #include "longhaul/base/clock.h"
+#include "longhaul/round/attendance.h"
 
 namespace longhaul {
 
@@ -37,6 +38,7 @@ struct Entry {
   float weight = 1.0F;
   bool has_submitted = false;  // else nobody waits for it any longer, or it was rejected
   ByteBuffer payload;          // empty: nothing to send
+  Attendance attendance;
 };
 
 struct ClosingRound {
@@ -55,9 +57,13 @@ class RoundBook {
   void leave(std::size_t slot);
   [[nodiscard]] std::size_t members() const { return members_.size(); }
 
-  Taken submit(std::size_t slot, std::uint64_t step, ByteBuffer payload, TimePoint now);
+  Taken submit(std::size_t slot, std::uint64_t step, ByteBuffer payload, TimePoint now,
+               Attendance attendance = {});
   // What it sent cannot be used: the round does not wait for it any longer, and closes without it.
   Taken reject(std::size_t slot, std::uint64_t step, TimePoint now);
+
+  // The last update of this slot in a round that has not closed yet.
+  [[nodiscard]] std::optional<Contributed> last_of(std::size_t slot) const;
 
   // The round that closes next: the step after the last one's, or the one that is expected.
   [[nodiscard]] std::uint64_t next_step() const { return next_; }
@@ -75,6 +81,7 @@ class RoundBook {
   };
   struct Submitted {
     ByteBuffer payload;
+    Attendance attendance;
     float weight = 1.0F;
     TimePoint at;
     bool is_rejected = false;

@@ -19,6 +19,8 @@ constexpr const char* kNextRound = "next_round";
 constexpr const char* kLoss = "loss";
 constexpr const char* kRun = "run";
 constexpr const char* kSent = "sent";
+constexpr const char* kAttendance = "attendance";
+constexpr const char* kStep = "step";  // of the engine
 constexpr const char* kUpdate = "update";
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
@@ -70,13 +72,35 @@ State Replica::save() const {
   state.values[kNextRound] = in_flight.empty() ? engine_->next_round() : in_flight.front().step;
   if (std::isfinite(facts_.loss)) state.values[kLoss] = facts_.loss;
   std::vector<std::uint64_t> sent;
-  for (const auto& [step, payload] : client_.unmerged()) {
+  for (const auto& [step, update] : client_.unmerged()) {
     sent.push_back(step);
-    state.blobs[name_in_round(kUpdate, {.step = step})] = *payload;
+    state.blobs[name_in_round(kUpdate, {.step = step})] = *update.payload;
   }
   state.values[kSent] = sent;
+  const Attendance attendance =
+      client_.attendance().value_or(Attendance{.since = engine_->steps_done()});
+  std::vector<std::uint64_t> steps{attendance.since};
+  for (const StepRange& range : attendance.sat_out)
+    steps.insert(steps.end(), {range.first, range.last});
+  state.values[kAttendance] = steps;
   return state;
 }
+
+namespace {
+
+Result<Attendance> attendance_in(const State& checkpoint, std::uint64_t step) {
+  const auto steps = checkpoint.value<std::vector<std::uint64_t>>(kAttendance);
+  if (!steps.ok()) return steps.error();
+  if (steps->size() % 2 == 1) {
+    Attendance attendance{.since = steps->front()};
+    for (std::size_t i = 1; i < steps->size(); i += 2)
+      attendance.sat_out.push_back({.first = (*steps)[i], .last = (*steps)[i + 1]});
+    if (attendance.can_be_of(step + 1)) return attendance;
+  }
+  return Error{ErrorCode::kMismatch, "checkpoint: steps that it cannot have taken part in"};
+}
+
+}  // namespace
 
 Status stand_at(const State& checkpoint, ClientSetup& client) {
   Status version = check_saved_version(checkpoint);
@@ -85,19 +109,27 @@ Status stand_at(const State& checkpoint, ClientSetup& client) {
   const auto first_step = checkpoint.value<std::uint64_t>(kFirstStep);
   const auto run = checkpoint.value<std::uint64_t>(kRun);
   const auto sent = checkpoint.value<std::vector<std::uint64_t>>(kSent);
+  const auto step = checkpoint.value<std::uint64_t>(kStep);
   if (!next_round.ok()) return next_round.error();
   if (!first_step.ok()) return first_step.error();
   if (!run.ok()) return run.error();
   if (!sent.ok()) return sent.error();
+  if (!step.ok()) return step.error();
+  Result<Attendance> attendance = attendance_in(checkpoint, *step);
+  if (!attendance.ok()) return attendance.error();
   client.is_fresh = false;
   client.run = *run;
   client.initial.reset();
   client.next_round = *next_round;
   client.first_step = *first_step;
+  client.step = *step;
+  client.attendance = *attendance;
   for (const std::uint64_t round : *sent) {
     const Result<ByteView> payload = checkpoint.blob(name_in_round(kUpdate, {.step = round}));
     if (!payload.ok()) return payload.error();
-    client.own[round] = std::make_shared<const ByteBuffer>(payload->begin(), payload->end());
+    client.own[round] = {
+        .payload = std::make_shared<const ByteBuffer>(payload->begin(), payload->end()),
+        .attendance = attendance->until(round)};
   }
   return Done{};
 }

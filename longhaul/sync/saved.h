@@ -19,8 +19,9 @@ enum class Extent : std::uint8_t {
   kShared,   // what is equal on all replicas: a snapshot
 };
 
-// Of what an engine saves. 1 was before local steps, and is not read any more.
-inline constexpr std::uint64_t kSavedVersion = 2;
+// Of what is saved. 1 was before local steps, 2 before updates said since when their replica takes
+// part; neither is read any more.
+inline constexpr std::uint64_t kSavedVersion = 3;
 Status check_saved_version(const State& state);
 
 // "message.12.0": what is saved once for each round.

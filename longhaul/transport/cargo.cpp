@@ -73,8 +73,9 @@ v1::Cargo name_of(Cargo cargo) {
 
 }  // namespace
 
-void OutgoingCargo::add(TransferId id, SharedBytes bytes) {
-  transfers_.push_back({.id = id, .bytes = std::move(bytes)});
+void OutgoingCargo::add(TransferId id, SharedBytes bytes,
+                        std::optional<v1::Attendance> attendance) {
+  transfers_.push_back({.id = id, .bytes = std::move(bytes), .attendance = std::move(attendance)});
 }
 
 Frame OutgoingCargo::next_chunk(std::size_t most_bytes) {
@@ -89,6 +90,8 @@ Frame OutgoingCargo::next_chunk(std::size_t most_bytes) {
   chunk.set_step(transfer.id.step);
   chunk.set_part(transfer.id.part);
   chunk.set_restarts(transfer.id.restarts);
+  if (transfer.sent == 0 && transfer.attendance)
+    *chunk.mutable_attendance() = std::move(*transfer.attendance);
   chunk.set_total(total);
   chunk.set_offset(transfer.sent);
   chunk.set_data(transfer.bytes->data() + transfer.sent, size);
@@ -136,10 +139,12 @@ Result<std::optional<Arrival>> IncomingCargo::take(v1::Chunk& chunk, TimePoint n
     return bad_chunk("came twice");
   std::ranges::copy(std::as_bytes(std::span(chunk.data())),
                     transfer.bytes.begin() + static_cast<std::ptrdiff_t>(chunk.offset()));
+  if (chunk.has_attendance()) transfer.attendance = std::move(*chunk.mutable_attendance());
   transfer.received += size;
   if (transfer.received < transfer.bytes.size()) return std::optional<Arrival>();
   Arrival arrival{.id = *id,
                   .bytes = std::move(transfer.bytes),
+                  .attendance = std::move(transfer.attendance),
                   .timed_bytes = transfer.received - transfer.first_chunk,
                   .duration = now - transfer.first_at};
   transfers_.erase(*id);

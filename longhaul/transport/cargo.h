@@ -38,7 +38,7 @@ using SharedBytes = std::shared_ptr<const ByteBuffer>;
 class OutgoingCargo {
  public:
   // An empty one is a chunk without data.
-  void add(TransferId id, SharedBytes bytes);
+  void add(TransferId id, SharedBytes bytes, std::optional<v1::Attendance> attendance = {});
   [[nodiscard]] bool is_empty() const { return transfers_.empty(); }
   [[nodiscard]] std::size_t count() const { return transfers_.size(); }
   // The next piece, of so many bytes at most. Preconditions: not empty; at least 1 KiB.
@@ -49,6 +49,7 @@ class OutgoingCargo {
   struct Transfer {
     TransferId id;
     SharedBytes bytes;
+    std::optional<v1::Attendance> attendance;
     std::size_t sent = 0;
   };
   std::deque<Transfer> transfers_;
@@ -58,6 +59,7 @@ class OutgoingCargo {
 struct Arrival {
   TransferId id;
   ByteBuffer bytes;
+  v1::Attendance attendance;  // of an update; empty: none was told
   // Of the bytes behind the first chunk, whose own passage nobody saw; both 0 for one chunk.
   std::size_t timed_bytes = 0;
   Seconds duration{};
@@ -84,6 +86,7 @@ class IncomingCargo {
  private:
   struct Transfer {
     ByteBuffer bytes;
+    v1::Attendance attendance;
     std::map<std::size_t, std::size_t> pieces;  // begin → end, joined where they touch
     std::size_t received = 0;
     std::size_t first_chunk = 0;

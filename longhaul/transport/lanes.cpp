@@ -41,8 +41,8 @@ void Lanes::on_tick(TimePoint now) {
   for (auto& [id, lane] : lanes_) write_on(lane);
 }
 
-void Lanes::send(TransferId id, SharedBytes bytes) {
-  outgoing_.add(id, std::move(bytes));
+void Lanes::send(TransferId id, SharedBytes bytes, std::optional<v1::Attendance> attendance) {
+  outgoing_.add(id, std::move(bytes), std::move(attendance));
   for (auto& [lane_id, lane] : lanes_) write_on(lane);
 }
 

@@ -23,7 +23,7 @@ class Lanes {
   [[nodiscard]] std::size_t count() const { return lanes_.size(); }
 
   // Waits in a queue while every lane is busy.
-  void send(TransferId id, SharedBytes bytes);
+  void send(TransferId id, SharedBytes bytes, std::optional<v1::Attendance> attendance = {});
   // Time passes, for the rate: at least ten times a second.
   void on_tick(TimePoint now);
   // Transfers of which something is still to be handed over.

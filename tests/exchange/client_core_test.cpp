@@ -30,7 +30,8 @@ SharedBytes shared(ByteBuffer bytes) {
 }
 
 struct NewsBook final : ClientNews {
-  void on_welcome(const Place& /*place*/, const std::set<std::uint64_t>& /*contributed*/) override {
+  void on_welcome(const Place& /*place*/, std::optional<Contributed> told) override {
+    contributed = std::move(told);
   }
   void on_enrolled(std::uint64_t from_step, const Plan& /*plan*/) override {
     enrolled.push_back(from_step);
@@ -45,6 +46,7 @@ struct NewsBook final : ClientNews {
   void on_failed(const Error& why) override { failure = why; }
   void on_left() override { has_left = true; }
 
+  std::optional<Contributed> contributed;
   std::vector<std::uint64_t> enrolled;
   std::vector<std::pair<std::uint64_t, float>> means;
   std::vector<std::optional<std::uint64_t>> owns;
@@ -141,8 +143,10 @@ class ClientCoreTest : public ::testing::Test {
   std::vector<std::uint64_t> sent() {
     std::vector<std::uint64_t> steps;
     for (;;) {
-      while (const auto chunk = stream(lane_).take(Frame::kChunk))
+      while (const auto chunk = stream(lane_).take(Frame::kChunk)) {
         steps.push_back(chunk->chunk().step());
+        attendances_.push_back(attendance_from(chunk->chunk().attendance(), steps.back()).value());
+      }
       written(lane_);
       if (stream(lane_).written.empty()) return steps;
     }
@@ -155,6 +159,7 @@ class ClientCoreTest : public ::testing::Test {
   StreamId control_ = 0;
   StreamId lane_ = 0;
   v1::Join join_;
+  std::vector<Attendance> attendances_;  // of what it sent
 };
 
 using Means = std::vector<std::pair<std::uint64_t, float>>;
@@ -166,6 +171,23 @@ TEST_F(ClientCoreTest, ConnectsAnewWithItsSessionAndSlot) {
   connect();
   EXPECT_EQ(join_.session(), 77U);
   EXPECT_EQ(join_.slot(), 1U);
+}
+
+TEST_F(ClientCoreTest, IsToldWhatIsInOfIt) {
+  EXPECT_FALSE(news_.contributed);
+  Frame welcome;
+  v1::Contributed& contributed = *welcome.mutable_welcome()->mutable_contributed();
+  contributed.set_step(9);
+  contributed.mutable_attendance()->set_since(10);  // impossible
+  hear(control_, welcome);
+  EXPECT_FALSE(news_.contributed);
+  EXPECT_EQ(news_.lost.size(), 1U);
+  connect();
+  contributed.mutable_attendance()->set_since(3);
+  hear(control_, welcome);
+  ASSERT_TRUE(news_.contributed);
+  EXPECT_EQ(news_.contributed->step, 9U);
+  EXPECT_EQ(news_.contributed->attendance, Attendance{.since = 3});
 }
 
 TEST_F(ClientCoreTest, WhoLeavesTellsTheHubAndDoesNotComeBack) {
@@ -209,12 +231,13 @@ TEST_F(ClientCoreTest, AHubThatIsSilentIsGone) {
 
 TEST_F(ClientCoreTest, SendsAgainWhatWasNotMerged) {
   enroll(0);
-  for (std::uint64_t step = 0; step < 3; ++step) core_.submit(step, shared(payload_with(1)));
+  for (std::uint64_t step = 0; step < 3; ++step)
+    core_.submit(step, {.payload = shared(payload_with(1))});
   EXPECT_EQ(sent(), (std::vector<std::uint64_t>{0, 1, 2}));
   closed(0);
   mean(0, 5);
   breaks();
-  core_.submit(3, shared(payload_with(1)));
+  core_.submit(3, {.payload = shared(payload_with(1))});
   connect();
   EXPECT_EQ(join_.next_round(), 1U);
   closed(1);
@@ -283,14 +306,14 @@ TEST_F(ClientCoreTest, AnUpdateWhoseMeanIsHereIsNotSent) {
   enroll(0);
   closed(0);
   mean(0, 5);
-  core_.submit(0, shared(payload_with(1)));
+  core_.submit(0, {.payload = shared(payload_with(1))});
   EXPECT_TRUE(sent().empty());
   EXPECT_TRUE(core_.kept().empty());
 }
 
 TEST_F(ClientCoreTest, NothingChangesUntilTheSnapshotIsHere) {
   enroll(0);
-  core_.submit(0, shared(payload_with(1)));
+  core_.submit(0, {.payload = shared(payload_with(1))});
   restart(100, 102);
   breaks();
   connect();
@@ -347,7 +370,8 @@ TEST_F(ClientCoreTest, OfTwoSnapshotsTheLastOneCounts) {
 
 TEST_F(ClientCoreTest, WhatWasSubmittedBeforeASnapshotIsForgotten) {
   enroll(0);
-  for (std::uint64_t step = 0; step < 6; ++step) core_.submit(step, shared(payload_with(1)));
+  for (std::uint64_t step = 0; step < 6; ++step)
+    core_.submit(step, {.payload = shared(payload_with(1))});
   (void)sent();
   restart(3, 5);
   snapshot(1);
@@ -357,7 +381,7 @@ TEST_F(ClientCoreTest, WhatWasSubmittedBeforeASnapshotIsForgotten) {
 
 TEST_F(ClientCoreTest, AForwardedMeanNeedsTheVeryUpdateThatItCountsOn) {
   enroll(0);
-  core_.submit(0, shared(payload_with(1)));
+  core_.submit(0, {.payload = shared(payload_with(1))});
   Frame frame;
   frame.mutable_closed()->set_way(v1::WAY_FORWARDED);
   frame.mutable_closed()->set_own(digest_of(payload_with(2)));
@@ -388,7 +412,7 @@ class FastPathTest : public ClientCoreTest {
   void SetUp() override {
     ClientCoreTest::SetUp();
     enroll(0);
-    core_.submit(0, shared(ByteBuffer(32'000'000)));
+    core_.submit(0, {.payload = shared(ByteBuffer(32'000'000))});
     pass(0.2, 40e6);
   }
   // A ping and its answer.
@@ -460,7 +484,7 @@ TEST(CappedClientCore, ARateHoldsBackUpdatesAndNeverControlFrames) {
   frame.mutable_enrolled();
   *frame.mutable_enrolled()->mutable_plan() = to_message(Plan{});
   hear(1, frame);
-  core.submit(0, shared(ByteBuffer(1'000'000)));
+  core.submit(0, {.payload = shared(ByteBuffer(1'000'000))});
   std::size_t bytes = 0;
   std::size_t pings = 0;
   for (int tenths = 0; tenths < 40; ++tenths) {
@@ -531,15 +555,19 @@ TEST_F(ClientCoreTest, TellsWhyAConnectionIsLost) {
 class ResumedClientTest : public ClientCoreTest {
  protected:
   ResumedClientTest()
-      : ClientCoreTest({.name = "me",
-                        .slot = 1,
-                        .elements = kClientElements,
-                        .is_fresh = false,
-                        .next_round = 5,
-                        .first_step = 4,
-                        .own = {{5, shared(payload_with(1))},
-                                {6, shared(payload_with(2))},
-                                {7, shared(payload_with(3))}}}) {}
+      : ClientCoreTest(
+            {.name = "me",
+             .slot = 1,
+             .elements = kClientElements,
+             .is_fresh = false,
+             .next_round = 5,
+             .first_step = 4,
+             .step = 8,
+             .own = {{5, {.payload = shared(payload_with(1)), .attendance = {.since = 4}}},
+                     {6, {.payload = shared(payload_with(2)), .attendance = {.since = 4}}},
+                     {7,
+                      {.payload = shared(payload_with(3)),
+                       .attendance = {.since = 4, .sat_out = {{6, 6}}}}}}}) {}
 };
 
 TEST_F(ResumedClientTest, SaysWhereItStands) {
@@ -547,6 +575,11 @@ TEST_F(ResumedClientTest, SaysWhereItStands) {
   EXPECT_EQ(join_.slot(), 1U);
   EXPECT_EQ(join_.next_round(), 5U);
   EXPECT_EQ(join_.first_step(), 4U);
+  EXPECT_EQ(join_.step(), 8U);
+  core_.submit(8, {.payload = shared(payload_with(4))});
+  breaks();
+  connect();
+  EXPECT_EQ(join_.step(), 9U);
 }
 
 TEST_F(ResumedClientTest, SendsAgainWhatHasNotClosed) {
@@ -554,6 +587,8 @@ TEST_F(ResumedClientTest, SendsAgainWhatHasNotClosed) {
   mean(5, 9);
   enroll(6);
   EXPECT_EQ(sent(), (std::vector<std::uint64_t>{6, 7}));
+  EXPECT_EQ(attendances_,
+            (std::vector<Attendance>{{.since = 4}, {.since = 4, .sat_out = {{6, 6}}}}));
   EXPECT_EQ(news_.owns.front(), digest_of(payload_with(1)));
 }
 
@@ -564,7 +599,7 @@ TEST_F(ResumedClientTest, WhatHasClosedIsNotSent) {
     mean(step, 9);
   }
   enroll(10);
-  core_.submit(8, shared(payload_with(4)));
+  core_.submit(8, {.payload = shared(payload_with(4))});
   EXPECT_TRUE(sent().empty());
   EXPECT_TRUE(core_.kept().empty());
 }

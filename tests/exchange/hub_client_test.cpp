@@ -58,15 +58,27 @@ class EarConnector final : public Connector {
 class HubClientTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    connect();
+    enroll(0);
+    ASSERT_TRUE(client_.first_plan(limit()).ok());
+  }
+  void connect(const v1::Welcome& welcome = {}) {
     control_ = next_stream();
     control_->on_written();
     Frame frame;
+    *frame.mutable_welcome() = welcome;
     frame.mutable_welcome()->set_session(1);
     control_->on_frame(frame);
     lane_ = next_stream();
     lane_->on_written();
-    enroll(0);
-    ASSERT_TRUE(client_.first_plan(limit()).ok());
+  }
+  // What is in of it is from an earlier life.
+  void connect_anew(const v1::Contributed& contributed) {
+    control_->on_closed({ErrorCode::kClosed, "broken"});
+    v1::Welcome welcome;
+    *welcome.mutable_contributed() = contributed;
+    connect(welcome);
+    enroll(5);
   }
   static Deadline limit() { return deadline_after(Seconds(20)); }
   StreamEventsPtr next_stream() { return connector_.opened.pop_until(limit()).value(); }
@@ -209,32 +221,53 @@ TEST_F(HubClientTest, KeepsWhatACheckpointNeeds) {
   ASSERT_TRUE(client_.collect({.step = 0}, limit()).ok());
   const auto unmerged = client_.unmerged();
   ASSERT_EQ(unmerged.size(), 1U);
-  EXPECT_EQ(*unmerged.at(1), payload_of(2));
+  EXPECT_EQ(*unmerged.at(1).payload, payload_of(2));
 }
 
 TEST_F(HubClientTest, TellsOnceThatTheConnectionIsLostAndOnceThatItIsBack) {
   control_->on_closed({ErrorCode::kClosed, "broken"});
   control_ = next_stream();
   control_->on_closed({ErrorCode::kClosed, "still broken"});
-  control_ = next_stream();
-  control_->on_written();
-  Frame frame;
-  frame.mutable_welcome()->set_session(1);
-  control_->on_frame(frame);
-  lane_ = next_stream();
+  connect();
   const std::vector<LinkNews> news = client_.take_link_news();
   ASSERT_EQ(news.size(), 2U);
   EXPECT_EQ(news[0].lost->message, "broken");
   EXPECT_FALSE(news[1].lost);
 }
 
-// Before it resumed, it had submitted: what it takes from its residual again must be in its mean.
-TEST_F(HubClientTest, DoesAStepAgainThatItsEarlierUpdateIsIn) {
-  close(0, digest_of(payload_of(1)));
-  close(1, {});
-  settle(2);
+// An earlier life took part in 0, 1 and 3, and its update of step 3 is in: so it depends on them,
+// and on nothing that was done in step 2.
+TEST_F(HubClientTest, DoesTheStepsAgainThatAnUpdateDependsOn) {
+  v1::Contributed contributed;
+  contributed.set_step(3);
+  *contributed.mutable_attendance() = to_message(Attendance{.since = 0, .sat_out = {{2, 2}}});
+  connect_anew(contributed);
+  for (std::uint64_t step = 0; step < 3; ++step) close(step, {});  // whether in time or not
+  close(3, digest_of(payload_of(1)));
+  close(4, {});
+  settle(5);
   EXPECT_EQ(client_.stance(0, 0, limit()).value(), Stance::kTakePart);
-  EXPECT_EQ(client_.stance(1, 1, limit()).value(), Stance::kSitOut);
+  EXPECT_EQ(client_.stance(1, 1, limit()).value(), Stance::kTakePart);
+  EXPECT_EQ(client_.stance(2, 2, limit()).value(), Stance::kSitOut);
+  EXPECT_EQ(client_.stance(3, 3, limit()).value(), Stance::kTakePart);
+  submit(3, 1);
+  EXPECT_EQ(client_.stance(4, 4, limit()).value(), Stance::kSitOut);
+  // Those who come after it learn the same.
+  const Attendance expected{.since = 0, .sat_out = {{2, 2}}};
+  EXPECT_EQ(client_.unmerged().at(3).attendance, expected);
+  EXPECT_EQ(client_.attendance(), (Attendance{.since = 0, .sat_out = {{2, 2}, {4, 4}}}));
+  EXPECT_TRUE(client_.collect({.step = 3}, limit())->returned.empty());
+  EXPECT_EQ(client_.differing(), 0U);
+}
+
+TEST_F(HubClientTest, StepsBeforeAnotherStateDoNotCount) {
+  EXPECT_EQ(client_.stance(0, 0, limit()).value(), Stance::kTakePart);
+  restart(5, 7);
+  EXPECT_EQ(client_.collect({.step = 0}, limit()).error().code, ErrorCode::kMismatch);
+  (void)client_.take_snapshot();
+  enroll(7);
+  EXPECT_EQ(client_.stance(7, 7, limit()).value(), Stance::kTakePart);
+  EXPECT_EQ(client_.attendance(), Attendance{.since = 7});
 }
 
 }  // namespace

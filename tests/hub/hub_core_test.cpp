@@ -15,6 +15,7 @@ using testing::dense_payload;
 using testing::desk_setup;
 using testing::HubDesk;
 using testing::join_frame;
+using testing::slots_in;
 
 TEST(HubCore, RefusesWhoSpeaksAnotherProtocolForGood) {
   HubDesk desk;
@@ -373,7 +374,7 @@ TEST(HubCore, APayloadThatDoesNotParseIsRejectedAndTheRoundCloses) {
     EXPECT_EQ(desk.core.status().rejected, 1U);
     desk.update(all[1], 0, dense_payload(2));
     ASSERT_EQ(desk.rounds.size(), 2U);
-    EXPECT_EQ(desk.rounds[1].contributors, std::vector<std::size_t>{1});
+    EXPECT_EQ(slots_in(desk.rounds[1]), std::vector<std::size_t>{1});
     const auto closed = all[0].control.stream->take(Frame::kClosed);
     ASSERT_TRUE(closed);
     EXPECT_FALSE(closed->closed().has_own());
@@ -399,7 +400,7 @@ TEST(HubCore, ASilentReplicaIsDroppedAndItsRoundsCloseWithoutIt) {
   EXPECT_TRUE(all[0].control.is_gone());
   EXPECT_FALSE(all[1].control.is_gone());
   ASSERT_EQ(desk.rounds.size(), 2U);
-  EXPECT_EQ(desk.rounds[1].contributors, std::vector<std::size_t>{1});
+  EXPECT_EQ(slots_in(desk.rounds[1]), std::vector<std::size_t>{1});
 }
 
 TEST(HubCore, WhoHasAnotherSharedModelIsGivenTheHubs) {
@@ -456,6 +457,26 @@ TEST_F(HubCoreLives, IsAMemberOnceItReportsTheStateThatItWasGiven) {
   EXPECT_EQ(enrolled->enrolled().from_step(), first_step_);
 }
 
+// With a checkpoint from before the hub's state replaced its own, it cannot do again what it did.
+TEST_F(HubCoreLives, DoesNotGoOnFromBeforeItsStateWasReplaced) {
+  desk_.report(anew_, loaded_report(first_step_, 1));
+  desk_.breaks(anew_.control);
+  const auto untouched = desk_.join(desk_.rejoin_frame("replica-0"));
+  EXPECT_FALSE(untouched.control.stream->take(Frame::kRestart)) << "nothing is in of that state";
+  desk_.breaks(untouched.control);
+  anew_ = desk_.join(join_frame("replica-0"));
+  desk_.report(anew_, loaded_report(first_step_, 1));
+  desk_.update(anew_, first_step_, dense_payload(7), 1, {.since = first_step_});
+  desk_.breaks(anew_.control);
+  Frame frame = desk_.rejoin_frame("replica-0");
+  frame.mutable_join()->set_step(first_step_ - 1);
+  const auto back = desk_.join(frame);
+  EXPECT_TRUE(back.control.stream->take(Frame::kRestart));
+  desk_.breaks(back.control);
+  frame.mutable_join()->set_step(first_step_);
+  EXPECT_FALSE(desk_.join(frame).control.stream->take(Frame::kRestart));
+}
+
 TEST_F(HubCoreLives, UpdatesOfTheEarlierStateAreNotTaken) {
   desk_.report(anew_, loaded_report(first_step_, 1));
   desk_.update(anew_, first_step_, dense_payload(7), 0);
@@ -473,7 +494,7 @@ TEST_F(HubCoreLives, WhatTheEarlierLifeSentIsInAndNotTakenForItsOwn) {
     EXPECT_EQ(closed->closed().step(), step);
     EXPECT_EQ(closed->closed().own(), digest_of(dense_payload(1)));
     EXPECT_EQ(closed->closed().way(), v1::WAY_UNION);  // it does not have that payload
-    EXPECT_EQ(desk_.rounds.back().contributors, (std::vector<std::size_t>{0, 1}));
+    EXPECT_EQ(slots_in(desk_.rounds.back()), (std::vector<std::size_t>{0, 1}));
   }
 }
 
@@ -502,7 +523,40 @@ TEST_F(HubCoreLives, RoundsThatNobodyCanFillCloseWhenAllStartAnew) {
   desk_.breaks(all_[1].control);
   desk_.report(anew_, loaded_report(first_step_, 1));
   EXPECT_EQ(desk_.core.status().next_round, first_step_);
-  EXPECT_EQ(desk_.rounds.back().contributors, std::vector<std::size_t>{0});
+  EXPECT_EQ(slots_in(desk_.rounds.back()), std::vector<std::size_t>{0});
+}
+
+// Closed or not: it may come back before the others have submitted.
+TEST(HubCore, WhoComesBackIsToldWhatIsInOfIt) {
+  HubDesk desk(desk_setup("dd-sgd"));
+  auto all = desk.start();
+  desk.update(all[0], 0, dense_payload(1));
+  desk.update(all[1], 0, dense_payload(2));
+  desk.breaks(all[0].control);
+  auto back = desk.join(desk.rejoin_frame("replica-0"));
+  EXPECT_EQ(back.welcome.contributed().step(), 0U);
+  const Attendance attendance{.since = 0, .sat_out = {{1, 1}}};
+  desk.update(back, 2, dense_payload(3), 0, attendance);  // that of step 1 is lost
+  desk.breaks(back.control);
+  desk.update(all[1], 1, dense_payload(2));
+  back = desk.join(desk.rejoin_frame("replica-0", 1));
+  EXPECT_EQ(back.welcome.contributed().step(), 2U);
+  EXPECT_EQ(attendance_from(back.welcome.contributed().attendance(), 2).value(), attendance);
+  desk.breaks(back.control);
+  desk.update(all[1], 2, dense_payload(2));
+  EXPECT_EQ(slots_in(desk.rounds.back()), (std::vector<std::size_t>{0, 1}));
+  back = desk.join(desk.rejoin_frame("replica-0", 1));
+  EXPECT_EQ(attendance_from(back.welcome.contributed().attendance(), 2).value(), attendance);
+  desk.breaks(back.control);
+  EXPECT_FALSE(desk.join(desk.rejoin_frame("replica-0", 3)).welcome.has_contributed());
+}
+
+TEST(HubCore, AnUpdateCannotDependOnWhatComesAfterIt) {
+  HubDesk desk;
+  auto all = desk.start();
+  desk.update(all[0], 0, dense_payload(1), 0, {.since = 1});
+  EXPECT_EQ(desk.core.status().rejected, 1U);
+  EXPECT_TRUE(all[0].control.is_gone());
 }
 
 TEST(HubCore, AResubmissionIsInOnce) {
@@ -515,7 +569,7 @@ TEST(HubCore, AResubmissionIsInOnce) {
   desk.update(back, 0, dense_payload(1));
   desk.update(all[1], 0, dense_payload(2));
   ASSERT_EQ(desk.rounds.size(), 2U);
-  EXPECT_EQ(desk.rounds[1].contributors, (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(slots_in(desk.rounds[1]), (std::vector<std::size_t>{0, 1}));
   const auto closed = back.control.stream->take(Frame::kClosed);
   ASSERT_TRUE(closed);
   EXPECT_EQ(closed->closed().own(), digest_of(dense_payload(1)));

@@ -53,6 +53,12 @@ inline ByteBuffer dense_payload(float value) {
       ->take({.residual = residual, .increment = update, .keep_ratio = 1});
 }
 
+inline std::vector<std::size_t> slots_in(const RoundOutcome& round) {
+  std::vector<std::size_t> slots;
+  for (const Contributor& one : round.contributors) slots.push_back(one.slot);
+  return slots;
+}
+
 class HubDesk {
  public:
   explicit HubDesk(HubSetup setup = desk_setup())
@@ -124,14 +130,16 @@ class HubDesk {
     const auto bytes = std::as_bytes(std::span(model));
     send(from, {.cargo = Cargo::kSnapshot}, {bytes.begin(), bytes.end()});
   }
-  void send(const Joined& from, TransferId id, ByteBuffer bytes) {
+  void send(const Joined& from, TransferId id, ByteBuffer bytes,
+            const Attendance& attendance = {}) {
     OutgoingCargo cargo;
-    cargo.add(id, std::make_shared<const ByteBuffer>(std::move(bytes)));
+    cargo.add(id, std::make_shared<const ByteBuffer>(std::move(bytes)), to_message(attendance));
     while (!cargo.is_empty()) hear(from.lane, cargo.next_chunk());
   }
   void update(const Joined& from, std::uint64_t step, ByteBuffer payload,
-              std::uint32_t restarts = 0) {
-    send(from, {.cargo = Cargo::kUpdate, .step = step, .restarts = restarts}, std::move(payload));
+              std::uint32_t restarts = 0, const Attendance& attendance = {}) {
+    send(from, {.cargo = Cargo::kUpdate, .step = step, .restarts = restarts}, std::move(payload),
+         attendance);
   }
   void report(const Joined& from, v1::Report report) {
     Frame frame;

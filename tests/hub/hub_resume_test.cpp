@@ -42,6 +42,8 @@ class ResumeRun {
       return std::ranges::all_of(replicas_, [&](const auto& r) { return r->steps() >= steps; });
     });
   }
+  // Nobody hears of what it still does.
+  void cut_off(std::size_t slot) { replicas_[slot]->network.cut(); }
   // What it did after its checkpoint is forgotten.
   [[nodiscard]] Saved kill(std::size_t slot) {
     replicas_[slot]->stop();
@@ -156,33 +158,56 @@ INSTANTIATE_TEST_SUITE_P(Recipes, HubResume,
 
 // One is killed, the others go on; it comes back with its books in order, also when a planner moves
 // the plan.
-class HubResumeOne : public ::testing::TestWithParam<std::string> {};
+class HubResumeOne : public ::testing::TestWithParam<std::string> {
+ protected:
+  HubRunSetup setup() {
+    HubRunSetup setup = full_rounds(GetParam());
+    setup.elements = kFew;
+    setup.lr = 0.002;
+    setup.policy = {};
+    setup.ledger = &ledger_;
+    setup.may_look_ahead = false;
+    setup.save_after = 50;
+    return setup;
+  }
+  void expect_books_in_order(const ResumeRun& run) const {
+    EXPECT_EQ(run.replica(1).differing(), 0U);
+    EXPECT_FALSE(run.replica(1).replaced());
+    for (std::size_t slot = 0; slot < 3; ++slot)
+      EXPECT_LT(ledger_.imbalance(slot, run.replica(slot).engine().residual()), 1e-5) << slot;
+    EXPECT_EQ(ledger_.lost(), std::vector<testing::SlotRound>());
+    EXPECT_EQ(ledger_.counted_twice(), 0U);
+    EXPECT_EQ(ledger_.closed_twice(), 0U);
+    EXPECT_EQ(ledger_.wrong_means(), 0U);
+  }
+
+  static constexpr std::size_t kFew = 64;
+  Ledger ledger_{kFew};
+};
 
 TEST_P(HubResumeOne, NothingIsLostAndNothingCountsTwice) {
-  constexpr std::size_t kFew = 64;
-  Ledger ledger(kFew);
-  HubRunSetup setup = full_rounds(GetParam());
-  setup.elements = kFew;
-  setup.lr = 0.002;
-  setup.policy = {};
-  setup.ledger = &ledger;
-  setup.may_look_ahead = false;
-  setup.save_after = 50;
-  ResumeRun run(setup);
+  ResumeRun run(setup());
   ASSERT_TRUE(run.everyone_has_done(90));
+  run.cut_off(1);
   Saved saved = run.kill(1);
   ASSERT_TRUE(run.reaches(run.status().next_round + 20));
   run.come_back(1, std::move(saved));
   (void)run.end();
   EXPECT_GT(run.replica(1).sat_out(), 0U);
-  EXPECT_EQ(run.replica(1).differing(), 0U);
-  EXPECT_FALSE(run.replica(1).replaced());
-  for (std::size_t slot = 0; slot < 3; ++slot)
-    EXPECT_LT(ledger.imbalance(slot, run.replica(slot).engine().residual()), 1e-5) << slot;
-  EXPECT_EQ(ledger.lost(), std::vector<testing::SlotRound>());
-  EXPECT_EQ(ledger.counted_twice(), 0U);
-  EXPECT_EQ(ledger.closed_twice(), 0U);
-  EXPECT_EQ(ledger.wrong_means(), 0U);
+  expect_books_in_order(run);
+}
+
+// Updates that come too late are in no mean, but in what the replica sends after them.
+TEST_P(HubResumeOne, WhatCameTooLateIsDoneAgainToo) {
+  HubRunSetup hasty = setup();
+  hasty.policy = {.quorum = 0.3};
+  ResumeRun run(hasty);
+  ASSERT_TRUE(run.everyone_has_done(150));
+  const std::size_t returned = ledger_.returned();
+  run.come_back(1, run.kill(1));
+  (void)run.end();
+  EXPECT_GT(returned, 0U);
+  expect_books_in_order(run);
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, HubResumeOne,

@@ -20,8 +20,8 @@ JournalRound round_at(std::uint64_t step) {
   return {.step = step,
           .from = step,
           .elements = testing::kDeskElements,
-          .contributors = {0, 2},
-          .digests = {step, step + 1},
+          .contributors = {{.slot = 0, .digest = step},
+                           {.slot = 2, .digest = step + 1, .attendance = {.since = step}}},
           .mean = std::make_shared<const ByteBuffer>(dense_payload(static_cast<float>(step)))};
 }
 
@@ -65,14 +65,15 @@ TEST_F(JournalTest, GivesBackWhatWasLogged) {
   ASSERT_TRUE(kept(journal, 5));
   JournalRound round = round_at(5);
   round.next_plan = Plan{.keep_ratio = 0.25, .delay_steps = 3};
+  round.contributors[1].attendance = {.since = 1, .sat_out = {{2, 2}, {4, 4}}};
   ASSERT_TRUE(journal.log(round).ok());
   const auto left = Journal::read(directory_);
   ASSERT_TRUE(left.ok() && left->has_value());
   ASSERT_EQ((*left)->rounds.size(), 1U);
   const JournalRound& found = (*left)->rounds[0];
   EXPECT_EQ(found.contributors, round.contributors);
-  EXPECT_EQ(found.digest_of_slot(2), 6U);
-  EXPECT_FALSE(found.digest_of_slot(1));
+  EXPECT_EQ(found.contributor(2)->digest, 6U);
+  EXPECT_EQ(found.contributor(1), nullptr);
   EXPECT_EQ(*found.mean, *round.mean);
   EXPECT_EQ(found.next_plan->delay_steps, 3);
 }

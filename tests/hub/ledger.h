@@ -38,6 +38,7 @@ class Ledger {
   void submitted(SlotRound what, const ByteBuffer& payload) {
     const MutexLock lock(mutex_);
     submitted_[what].push_back(values_of(payload));
+    undone_.erase(what);
   }
   void collected(SlotRound what, const Mean& mean) {
     const MutexLock lock(mutex_);
@@ -48,7 +49,8 @@ class Ledger {
   void closed(const RoundOutcome& outcome) {
     if (outcome.members == 0 && outcome.decision) return;  // the start
     const MutexLock lock(mutex_);
-    const std::set<std::size_t> slots(outcome.contributors.begin(), outcome.contributors.end());
+    std::set<std::size_t> slots;
+    for (const Contributor& one : outcome.contributors) slots.insert(one.slot);
     const bool is_new = rounds_.try_emplace(outcome.step, Round{outcome.members, slots}).second;
     if (!is_new || slots.size() != outcome.contributors.size()) ++closed_twice_;
   }
@@ -58,15 +60,21 @@ class Ledger {
   struct Taken {
     std::vector<double> sum;
     double magnitude = 0;
+    std::set<SlotRound> submitted;
   };
   [[nodiscard]] Taken taken(std::size_t slot) const {
     const MutexLock lock(mutex_);
-    return {.sum = updates_.at(slot), .magnitude = magnitudes_.at(slot)};
+    return {.sum = updates_.at(slot),
+            .magnitude = magnitudes_.at(slot),
+            .submitted = submitted_by(slot)};
   }
   void go_back(std::size_t slot, const Taken& taken) {
     const MutexLock lock(mutex_);
     updates_[slot] = taken.sum;
     magnitudes_[slot] = taken.magnitude;
+    for (const SlotRound& what : submitted_by(slot)) {
+      if (!taken.submitted.contains(what)) undone_.insert(what);
+    }
   }
 
   [[nodiscard]] std::size_t closed_twice() const {
@@ -89,14 +97,15 @@ class Ledger {
     return count;
   }
 
-  // Updates that are in no mean, and did not come back either.
+  // Updates that are in no mean, and did not come back either. One that a process submitted between
+  // its checkpoint and its end may have died with it: it is in what was taken once more.
   [[nodiscard]] std::vector<SlotRound> lost() const {
     const MutexLock lock(mutex_);
     std::vector<SlotRound> lost;
     for (const auto& [what, sent] : submitted_) {
       const auto round = rounds_.find(what.second);
       const bool is_in = round != rounds_.end() && round->second.contributors.contains(what.first);
-      if (!is_in && !returned_.contains(what)) lost.push_back(what);
+      if (!is_in && !returned_.contains(what) && !undone_.contains(what)) lost.push_back(what);
     }
     return lost;
   }
@@ -141,6 +150,13 @@ class Ledger {
     std::set<std::size_t> contributors;
   };
 
+  [[nodiscard]] std::set<SlotRound> submitted_by(std::size_t slot) const REQUIRES(mutex_) {
+    std::set<SlotRound> submitted;
+    for (const auto& [what, sent] : submitted_) {
+      if (what.first == slot) submitted.insert(what);
+    }
+    return submitted;
+  }
   [[nodiscard]] std::vector<double> values_of(const ByteBuffer& payload) const {
     std::vector<float> values(elements_);
     if (!payload.empty()) add(PayloadView::parse(payload, elements_).value(), 1.0F, values);
@@ -164,6 +180,8 @@ class Ledger {
   std::map<std::size_t, std::vector<double>> updates_ GUARDED_BY(mutex_);
   std::map<std::size_t, double> magnitudes_ GUARDED_BY(mutex_);
   std::map<SlotRound, std::vector<std::vector<double>>> submitted_ GUARDED_BY(mutex_);
+  std::set<SlotRound> undone_
+      GUARDED_BY(mutex_);  // by going back to a checkpoint, and not done again
   std::set<SlotRound> returned_ GUARDED_BY(mutex_);
   std::map<std::uint64_t, std::vector<float>> means_ GUARDED_BY(mutex_);
   std::map<std::uint64_t, Round> rounds_ GUARDED_BY(mutex_);

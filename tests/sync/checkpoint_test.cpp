@@ -281,8 +281,8 @@ TEST_F(CheckpointRefusal, OfMessagesThatDoNotFit) {
 
 TEST_F(CheckpointRefusal, OfValuesThatDoNotFit) {
   EXPECT_EQ(refusal_of("version", 1),
-            "checkpoint: expected version 2, got 1: of an older release, whose runs begin anew");
-  EXPECT_EQ(refusal_of("version", 3), "checkpoint: expected version 2, got 3");
+            "checkpoint: expected version 3, got 1: of an older release, whose runs begin anew");
+  EXPECT_EQ(refusal_of("version", 4), "checkpoint: expected version 3, got 4");
   EXPECT_THAT(refusal_of("kind", "snapshot"), HasSubstr("this is a snapshot"));
   EXPECT_THAT(refusal_of("step", -1), HasSubstr("\"step\""));
   EXPECT_THAT(refusal_of("step", std::uint64_t{1} << 60U), HasSubstr("step: absurd"));
