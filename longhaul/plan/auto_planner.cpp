@@ -1,6 +1,7 @@
 #include "longhaul/plan/auto_planner.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -11,10 +12,7 @@
 namespace longhaul {
 namespace {
 
-// Rows of the table of sizes that a search passes over: ratios 24, 6 and 1.4 % apart.
-constexpr std::size_t kStride = 32;
-constexpr std::size_t kShortStride = 8;
-constexpr std::size_t kFineStride = 2;
+constexpr std::array<int, 10> kRoundNumbers = {100, 125, 160, 200, 250, 315, 400, 500, 630, 800};
 constexpr std::size_t kPeriodsInARun = 10;
 constexpr double kAgreementGain = 0.1;
 constexpr std::size_t kRoundsBetweenChanges = 10;
@@ -28,8 +26,23 @@ double weight_of(int period) { return period == 1 ? 1 : kWorthAPeriod; }
 
 }  // namespace
 
+std::vector<double> round_ratios(const RatioLimits& limits) {
+  std::vector<double> ratios{limits.least};
+  for (double unit = 1e9; unit > 1; unit /= 10) {
+    for (const int number : kRoundNumbers) {
+      const double ratio = number / unit;
+      if (ratio > limits.least && ratio < limits.most) ratios.push_back(ratio);
+    }
+  }
+  if (limits.most > limits.least) ratios.push_back(limits.most);
+  return ratios;
+}
+
 AutoPlanner::AutoPlanner(RoundSizes sizes, const AutoLimits& limits)
     : sizes_(std::move(sizes)), limits_(limits) {
+  for (const double ratio : round_ratios(
+           {.least = sizes_.table().front().keep_ratio, .most = sizes_.table().back().keep_ratio}))
+    choices_.push_back(sizes_.at(ratio));
   set_merge(Merge::kLate);
 }
 
@@ -56,7 +69,7 @@ void AutoPlanner::set_merge(Merge merge) {
   const IterationModel& model = calibrated_model(merge);
   merge_ = merge;
   lags_.clear();
-  for (const RoundSize& row : sizes_.table()) lags_.push_back(model.lag_of(row.keep_ratio));
+  for (const RoundSize& size : choices_) lags_.push_back(model.lag_of(size.keep_ratio));
   periods_.clear();
   for (int steps = 1; steps <= most_period(); steps *= 2) {
     Period& period =
@@ -71,47 +84,36 @@ class AutoPlanner::Search {
  public:
   Search(const AutoPlanner& planner, const Conditions& replicas, const IterationModel& model)
       : paces_(replicas),
-        table_(planner.sizes_.table()),
+        choices_(planner.choices_),
         lags_(planner.lags_),
         model_(model),
         fall_(planner.risk_.factor()) {}
 
-  // In long strides, from the row on that links just bear, in both directions as far as a plan can
-  // still be faster: more bytes only take longer, fewer only need more steps. False where no plan
-  // with that period can be.
+  // From the ratio on that links just bear, in both directions as far as a plan can still be
+  // faster: more bytes only take longer, fewer only need more steps. False where no plan with that
+  // period can be.
   bool try_period(const Period& period) {
     set(period);
     if (paces_.computing() * fewest_ >= least_) return false;
-    const auto borne = std::ranges::partition_point(table_, [&](const RoundSize& size) {
+    const auto borne = std::ranges::partition_point(choices_, [&](const RoundSize& size) {
       return paces_.least(size, period.steps, fall_) <= paces_.computing();
     });
     const auto start =
-        static_cast<std::size_t>(std::max(borne - table_.begin(), std::ptrdiff_t{1})) - 1;
-    for (std::size_t row = start; row < table_.size(); row += kStride) {
-      if (paces_.least(table_[row], period.steps) * fewest_ >= least_) break;
-      try_row(row);
+        static_cast<std::size_t>(std::max(borne - choices_.begin(), std::ptrdiff_t{1})) - 1;
+    for (std::size_t choice = start; choice < choices_.size(); ++choice) {
+      if (paces_.least(choices_[choice], period.steps) * fewest_ >= least_) break;
+      try_ratio(choice);
     }
-    for (std::size_t row = start; row >= kStride;) {
-      row -= kStride;
-      if (paces_.computing() * steps_of(row) >= least_) break;
-      try_row(row);
+    for (std::size_t choice = start; choice-- > 0;) {
+      if (paces_.computing() * steps_of(choice) >= least_) break;
+      try_ratio(choice);
     }
     return true;
   }
 
-  // Between the rows that longer strides have tried.
-  void look_around_the_best(std::size_t every, std::size_t within) {
-    LONGHAUL_CHECK(best_period_ != nullptr);
-    set(*best_period_);
-    const std::size_t middle = best_row_;
-    for (std::size_t away = every; away < within; away += every) {
-      if (middle + away < table_.size()) try_row(middle + away);
-      if (middle >= away) try_row(middle - away);
-    }
-  }
-
+  [[nodiscard]] bool has_plan() const { return least_ < Seconds::max(); }
   [[nodiscard]] const Plan& best() const { return best_; }
-  [[nodiscard]] const RoundSize& best_size() const { return table_[best_row_]; }
+  [[nodiscard]] const RoundSize& best_size() const { return choices_[best_choice_]; }
 
  private:
   void set(const Period& period) {
@@ -120,13 +122,13 @@ class AutoPlanner::Search {
     fewest_ = weight_ * (1 + model_.drift_cost(period.steps));
   }
 
-  [[nodiscard]] double steps_of(std::size_t row) const {
-    return fewest_ + weight_ * model_.drop_cost(lags_[row] * period_->lag);
+  [[nodiscard]] double steps_of(std::size_t choice) const {
+    return fewest_ + weight_ * model_.drop_cost(lags_[choice] * period_->lag);
   }
 
-  void try_row(std::size_t row) {
-    const RoundSize& size = table_[row];
-    const double steps = steps_of(row);
+  void try_ratio(std::size_t choice) {
+    const RoundSize& size = choices_[choice];
+    const double steps = steps_of(choice);
     const Seconds floor =
         (paces_.least(size, period_->steps) + paces_.least(size, period_->steps, fall_)) / 2;
     if (floor * steps >= least_) return;
@@ -140,8 +142,7 @@ class AutoPlanner::Search {
         if (time < least_) {
           best_ = {
               .keep_ratio = size.keep_ratio, .delay_steps = delay, .period_steps = period_->steps};
-          best_period_ = period_;
-          best_row_ = row;
+          best_choice_ = choice;
           least_ = time;
         }
       }
@@ -150,7 +151,7 @@ class AutoPlanner::Search {
   }
 
   Paces paces_;
-  std::span<const RoundSize> table_;
+  std::span<const RoundSize> choices_;
   std::span<const double> lags_;
   IterationModel model_;
   double fall_;
@@ -160,8 +161,7 @@ class AutoPlanner::Search {
   double fewest_ = 1;  // steps that any plan with the period counts for
 
   Plan best_;
-  const Period* best_period_ = nullptr;
-  std::size_t best_row_ = 0;
+  std::size_t best_choice_ = 0;
   Seconds least_ = Seconds::max();
 };
 
@@ -171,10 +171,8 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
   Search search(*this, replicas, model);
   for (const Period& period : periods_) {
     if (!search.try_period(period)) break;
-    if (period.steps == 1) search.look_around_the_best(kShortStride, kStride);
   }
-  if (search.best().period_steps > 1) search.look_around_the_best(kShortStride, kStride);
-  search.look_around_the_best(kFineStride, kShortStride);
+  LONGHAUL_CHECK(search.has_plan());
   Plan best = search.best();
   best.merge = merge_;
   return predicted(replicas, search.best_size(), best, model, risk_.factor());

@@ -24,6 +24,11 @@ constexpr int kMostAutoPeriod = 32;
 // A period above one is chosen where it is predicted to be so many times faster than none.
 constexpr double kWorthAPeriod = 1.15;
 
+// The keep ratios that the planner chooses from: the limits, and ten round numbers in a decade
+// (1 %, 1.25 %, 1.6 %, …). Measurements that differ by little mostly lead to the same plan, hence
+// to the same course of training.
+std::vector<double> round_ratios(const RatioLimits& limits);
+
 struct AutoLimits {
   int most_delay = kMostAutoDelay;
   int most_period = kMostAutoPeriod;
@@ -63,8 +68,9 @@ class AutoPlanner final : public Planner {
   RoundSizes sizes_;
   AutoLimits limits_;
   Merge merge_ = Merge::kLate;
+  std::vector<RoundSize> choices_;  // of round ratios, ascending
   // With that rule:
-  std::vector<double> lags_;  // of the rows of the table
+  std::vector<double> lags_;  // of the choices
   std::vector<Period> periods_;
   std::optional<double> agreement_;
   FallRisk risk_;
