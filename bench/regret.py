@@ -14,8 +14,9 @@ import json
 import math
 import pathlib
 import random
-import subprocess
 import sys
+
+from lab_runs import lab_runs
 
 SECONDS = 120  # of a made trace; it repeats
 PLANS = ",".join(f"static:keep_ratio={ratio}:delay_steps={delay}"
@@ -84,15 +85,7 @@ class Study:
         self.fixed = options.fixed or options.out / "fixed"
 
     def lab(self, out, *arguments):
-        """The runs of a study of the lab; those of an earlier time if they are there."""
-        results = out / "results.json"
-        if not (results.exists() and json.loads(results.read_text()).get("runs")):
-            command = [self.options.longhaul, "lab", self.options.scenario, *arguments, "--threads",
-                       str(self.options.threads), "--out", str(out), "--json"]
-            done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
-            if done.returncode != 0:
-                sys.exit(f"regret.py: {' '.join(command)} ended with {done.returncode}")
-        return json.loads(results.read_text())["runs"]
+        return lab_runs(self.options.longhaul, self.options.scenario, out, *arguments, threads=self.options.threads)
 
     def train_fixed(self, seed):
         self.lab(self.fixed / f"seed-{seed}", "--recipe", PLANS, "--seed", seed, *UNTIL_TARGET)
