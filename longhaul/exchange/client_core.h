@@ -131,6 +131,8 @@ class ClientCore {
     TimePoint next_ping;
   };
 
+  static Error broken(const std::string& what);  // the hub does what no hub does
+  [[nodiscard]] bool has_mean(std::uint64_t step) const;
   void connect(TimePoint now);
   void disconnect();
   void lose(const Error& why, TimePoint now);
@@ -146,14 +148,15 @@ class ClientCore {
   void on_closed(StreamId id, const Error& why, TimePoint now);
   void open_lane();
   void add_lanes(Bandwidth up);
+  void send_update(std::uint64_t step, const OwnUpdate& update);
+  void send_probe(std::uint64_t bytes);
+
+  // client_arrivals.cpp: means and snapshots.
   void on_arrival(Arrival arrival, TimePoint now);
   void on_cargo(Arrival arrival, TimePoint now);
   void on_snapshot(const Arrival& arrival, TimePoint now);
   void assemble(std::uint64_t step, TimePoint now);
   Result<std::vector<float>> values_of(const v1::Closed& closed, const ByteBuffer& bytes);
-  [[nodiscard]] bool has_mean(std::uint64_t step) const;
-  void send_update(std::uint64_t step, const OwnUpdate& update);
-  void send_probe(std::uint64_t bytes);
 
   ClientSetup setup_;
   Connector& connector_;

@@ -157,7 +157,13 @@ class HubCore {
   static void send_probe(Session& session, std::size_t bytes);
   [[nodiscard]] Conditions conditions() const;  // of the members; empty while one is not known
 
-  // hub_core.cpp: frames and rounds.
+  // hub_rounds.cpp: updates in, means out.
+  void on_update(Session& session, Arrival arrival, TimePoint now);
+  void close_rounds(TimePoint now);
+  void send_means(Session& session);
+  void send_mean(Session& session, const JournalRound& round);
+
+  // hub_core.cpp: frames, and what holds for all.
   void on_opened(StreamId id, StreamPtr stream);
   void on_frame(StreamId id, Frame frame, TimePoint now);
   void on_written(StreamId id);
@@ -166,11 +172,7 @@ class HubCore {
   void on_report(Session& session, const v1::Report& report);
   void on_chunk(Session& session, StreamId lane, v1::Chunk& chunk, TimePoint now);
   void on_arrival(Session& session, Arrival arrival, TimePoint now);
-  void on_update(Session& session, Arrival arrival, TimePoint now);
   void on_state(Session& session, const Arrival& arrival);
-  void close_rounds(TimePoint now);
-  void send_means(Session& session);
-  void send_mean(Session& session, const JournalRound& round);
   void drop(Session& session, const std::string& why);
   void forget_who_never_started();
   void reject(Session& session, const std::string& why);

@@ -1,0 +1,119 @@
+// Updates in, means out: what a round takes, when it closes, and how its mean travels.
+#include <utility>
+
+#include "longhaul/codec/digest.h"
+#include "longhaul/codec/payload.h"
+#include "longhaul/exchange/protocol.h"
+#include "longhaul/hub/hub_core.h"
+
+namespace longhaul {
+namespace {
+
+constexpr std::uint64_t kMostMeansOnTheWay = 4;
+
+}  // namespace
+
+void HubCore::on_update(Session& session, Arrival arrival, TimePoint now) {
+  if (!training_) return;
+  const std::size_t slot = session.identity().slot;
+  Replica& replica = replica_of(session);
+  if (arrival.id.restarts != session.progress.restarts) {  // of a state that is gone
+    ++replica.status.returned;
+    return;
+  }
+  const std::uint64_t step = arrival.id.step;
+  Result<Attendance> attendance = attendance_from(arrival.attendance, step);
+  if (!attendance.ok()) return reject(session, attendance.error().message);
+  const bool is_late = step < training_->book().next_step();
+  const std::optional<Follower::OpenRound> open = training_->model().open_round(step);
+  if (!open && !is_late) return reject(session, "an update of a step without a round");
+  if (!arrival.bytes.empty() && open) {
+    const Result<PayloadView> view = PayloadView::parse(arrival.bytes, open->elements);
+    if (!view.ok()) {
+      // Nothing of it is merged, and nobody waits for it: it is as if it had sent nothing.
+      warn("replica " + session.identity().name + ": rejected: " + view.error().message);
+      ++replica.status.returned;
+      ++replica.status.rejected;
+      ++rejected_;
+      (void)training_->book().reject(slot, step, now);
+      return;
+    }
+  }
+  if (step >= session.progress.next_mean) session.progress.own[step] = digest_of(arrival.bytes);
+  const Taken taken = training_->book().submit(slot, step, std::move(arrival.bytes), now,
+                                               std::move(attendance).value());
+  if (taken == Taken::kTooLate || taken == Taken::kNotMember) ++replica.status.returned;
+}
+
+void HubCore::close_rounds(TimePoint now) {
+  while (training_) {
+    const std::optional<TimePoint> at = training_->book().closes_at();
+    if (!at || *at > now) return;
+    Result<RoundOutcome> outcome = training_->close_next(conditions());
+    if (!outcome.ok()) return fail(outcome.error());
+    if (outcome->decision) reason_ = outcome->decision->reason;
+    for (const auto& [id, session] : sessions_) send_means(*session);
+    if (watcher_) watcher_({.outcome = *outcome, .time = now});
+  }
+}
+
+void HubCore::send_means(Session& session) {
+  if (!training_ || !session.progress.is_served) return;
+  const Journal& journal = training_->journal();
+  std::uint64_t& next = session.progress.next_mean;
+  // It was slower than the journal forgets.
+  if (!journal.reaches_back_to(next)) {
+    if (session.lanes.waiting() == 0) bring_in(session);
+    return;
+  }
+  while (session.lanes.waiting() < kMostMeansOnTheWay) {
+    const JournalRound* round = journal.first_from(next);
+    if (round == nullptr) break;
+    send_mean(session, *round);
+    next = round->step + 1;
+  }
+  enroll_if_caught_up(session);
+}
+
+// As the payloads of the others where that is smaller, and possible: the replica adds its own.
+void HubCore::send_mean(Session& session, const JournalRound& round) {
+  const std::size_t slot = session.identity().slot;
+  Frame frame;
+  v1::Closed& closed = *frame.mutable_closed();
+  closed.set_step(round.step);
+  closed.set_part(round.part);
+  closed.set_elements(round.elements);
+  const Contributor* own = round.contributor(slot);
+  if (own != nullptr) closed.set_own(own->digest);
+  const auto at_hand = session.progress.own.find(round.step);
+  const bool can_add_own =
+      own != nullptr && at_hand != session.progress.own.end() && at_hand->second == own->digest;
+  session.progress.own.erase(session.progress.own.begin(),
+                             session.progress.own.upper_bound(round.step));
+  if (round.next_plan) *closed.mutable_next_plan() = to_message(*round.next_plan);
+  SharedBytes bytes = round.mean;
+  closed.set_way(v1::WAY_UNION);
+  if (const SentPayloads* sent = can_add_own ? training_->sent(round.step) : nullptr;
+      sent != nullptr && sent->bytes_for(slot) < bytes->size()) {
+    auto others = std::make_shared<ByteBuffer>();
+    others->reserve(sent->bytes_for(slot));
+    closed.set_way(v1::WAY_FORWARDED);
+    for (const SentPayloads::Part& part : sent->parts) {
+      if (part.slot != slot)
+        others->insert(others->end(), part.payload->begin(), part.payload->end());
+      v1::Contribution& one = *closed.add_contributions();
+      one.set_slot(static_cast<std::uint32_t>(part.slot));
+      one.set_weight(part.share);
+      one.set_bytes(part.payload->size());
+    }
+    bytes = std::move(others);
+  }
+  closed.set_bytes(bytes->size());
+  replica_of(session).status.bytes_down += bytes->size();
+  (void)session.send(std::move(frame));
+  session.lanes.send(
+      {.cargo = Cargo::kMean, .step = round.step, .restarts = session.progress.restarts},
+      std::move(bytes));
+}
+
+}  // namespace longhaul
