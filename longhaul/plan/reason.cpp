@@ -7,14 +7,19 @@
 namespace longhaul {
 namespace {
 
+constexpr double kHardlyMore = 0.005;  // steps, over those of synchronous training
+constexpr double kManyMore = 0.5;
+
 std::string percent(double share) {
   return formatted(share < 0.0995 ? "%.2g %%" : "%.0f %%", 100 * share);
 }
 
 std::string rounded(double value) { return formatted(value < 9.95 ? "%.2g" : "%.0f", value); }
 
+// Ratios are round numbers of three digits.
 std::string knobs(const Plan& plan) {
-  std::string text = plan.keep_ratio >= 1 ? "send everything" : "keep " + percent(plan.keep_ratio);
+  std::string text =
+      plan.keep_ratio >= 1 ? "send everything" : formatted("keep %.3g %%", 100 * plan.keep_ratio);
   if (plan.period_steps > 1) text += " of every " + std::to_string(plan.period_steps) + " steps";
   if (plan.delay_steps == 0) return text + " and wait for each mean";
   return text + " and merge " + std::to_string(plan.delay_steps) +
@@ -38,8 +43,12 @@ std::string reason_of(const Conditions& replicas, const RoundSizes& sizes, const
           to_string(decision.step_time);
   text += decision.is_hidden ? ", all of it computing"
                              : " of which " + to_string(compute) + " are computing";
-  if (decision.relative_steps > 1.005)
-    text += ", and about " + rounded(decision.relative_steps) + " times the steps are needed";
+  const double more = decision.relative_steps - 1;
+  if (more > kManyMore) {
+    text += ", and about " + rounded(1 + more) + " times the steps are needed";
+  } else if (more > kHardlyMore) {
+    text += ", and about " + percent(more) + " more steps are needed";
+  }
   return text;
 }
 

@@ -145,11 +145,18 @@ TEST(AutoPlanner, SendsMoreInAShortRun) {
   EXPECT_EQ(ratio(100'000), ratio(0));
 }
 
+TEST(AutoPlanner, NamesItsRatioInFull) {
+  EXPECT_THAT(AutoPlanner(sizes_of_four(), {}).best(equal_links(0.12, 2)).reason,
+              HasSubstr("keep 1.25 % and merge"));
+}
+
 TEST(AutoPlanner, KeepsEveryoneComputingOnASlowLink) {
   const Decision decision = AutoPlanner(sizes_of_four(), {}).best(equal_links(0.1, 2));
   EXPECT_GT(0.1 / decision.step_time.count(), 0.9);
   EXPECT_THAT(decision.reason, HasSubstr("the least predicted time to the target"));
   EXPECT_THAT(decision.reason, HasSubstr("may fall to 33 % of their rate"));
+  EXPECT_THAT(decision.reason, HasSubstr("keep 1 % and merge 3 steps late"));
+  EXPECT_THAT(decision.reason, HasSubstr("11 % more steps are needed"));
 }
 
 RoundFacts facts(double alpha, double agreement, const Plan& current) {
