@@ -110,14 +110,14 @@ Result<std::optional<Plan>> HubClient::first_plan(Deadline deadline) {
   return first_plan_;
 }
 
-bool HubClient::is_done_again(std::uint64_t step) const {
+bool HubClient::is_decided(std::uint64_t step) const {
   return contributed_ && step <= contributed_->step;
 }
 
 Stance HubClient::stance_of(std::uint64_t step, std::uint64_t round) const {
   if (snapshot_) return Stance::kRestart;
   if (last_step_ && step > *last_step_) return Stance::kFinish;
-  if (is_done_again(step))
+  if (is_decided(step))
     return contributed_->attendance.has(step) ? Stance::kTakePart : Stance::kSitOut;
   if (means_.contains(round)) return Stance::kSitOut;
   return round >= *enrolled_from_ ? Stance::kTakePart : Stance::kSitOut;
@@ -126,8 +126,8 @@ Stance HubClient::stance_of(std::uint64_t step, std::uint64_t round) const {
 Result<Stance> HubClient::stance(std::uint64_t step, std::uint64_t round, Deadline deadline) {
   const MutexLock lock(mutex_);
   const auto is_known = [&]() REQUIRES(mutex_) {
-    return failure_ || snapshot_ || is_done_again(step) || means_.contains(round) ||
-           enrolled_from_ || (last_step_ && step > *last_step_);
+    return failure_ || snapshot_ || is_decided(step) || means_.contains(round) || enrolled_from_ ||
+           (last_step_ && step > *last_step_);
   };
   if (!wait_for(deadline, is_known))
     return too_late("step " + std::to_string(step) + ": the hub is away");

@@ -93,8 +93,8 @@ class HubClient final : public Exchange, private ClientNews {
   void handle(Command command);
   [[nodiscard]] bool is_current(std::size_t life) const;
   [[nodiscard]] bool has_room() const;
-  // Was it a step of an earlier life, on which an update that is in depends?
-  [[nodiscard]] bool is_done_again(std::uint64_t step) const REQUIRES(mutex_);
+  // Of an earlier life an update of this step, or of a later one, is in: it says what was done.
+  [[nodiscard]] bool is_decided(std::uint64_t step) const REQUIRES(mutex_);
   [[nodiscard]] Stance stance_of(std::uint64_t step, std::uint64_t round) const REQUIRES(mutex_);
   // The training thread waits: whatever it waits for must come.
   template <typename IsReady>

@@ -12,6 +12,7 @@ namespace {
 // Small transfers are cut too, so that the receiver sees how fast they pass.
 constexpr std::size_t kLeastChunk = 1024;
 constexpr std::size_t kChunksOfATransfer = 16;
+constexpr int kMostSatOut = 128;  // numbers that say which steps a replica sat out
 
 Error bad_chunk(const std::string& what) {
   return Error{ErrorCode::kCorruptPayload, "chunk: " + what};
@@ -132,6 +133,7 @@ Result<std::optional<Arrival>> IncomingCargo::take(v1::Chunk& chunk, TimePoint n
   if (chunk.offset() > chunk.total() || size > chunk.total() - chunk.offset() ||
       (size == 0 && chunk.total() > 0))
     return bad_chunk("outside of its transfer");
+  if (chunk.attendance().sat_out_size() > kMostSatOut) return bad_chunk("an attendance too long");
   const Result<Transfer*> found = transfer_of(*id, chunk, now);
   if (!found.ok()) return found.error();
   Transfer& transfer = **found;

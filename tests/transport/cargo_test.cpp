@@ -49,6 +49,28 @@ TEST(Cargo, UnfinishedTransfersTakeNoMoreMemoryThanIsAllowed) {
   EXPECT_TRUE(in.take(*second.mutable_chunk(), after(0)).ok());  // there is room again
 }
 
+TEST(Cargo, AnUpdateTellsWhatItDependsOnOnceAndBriefly) {
+  v1::Attendance attendance;
+  attendance.set_since(3);
+  OutgoingCargo out;
+  out.add({.step = 9}, random_bytes(50'000, 1), attendance);
+  IncomingCargo in(kLimits);
+  std::optional<Arrival> arrived;
+  int told = 0;
+  while (!out.is_empty()) {
+    Frame frame = out.next_chunk();
+    told += frame.chunk().has_attendance() ? 1 : 0;
+    arrived = in.take(*frame.mutable_chunk(), after(0)).value();
+  }
+  ASSERT_TRUE(arrived);
+  EXPECT_EQ(arrived->attendance.since(), 3U);
+  EXPECT_EQ(told, 1);
+  for (int i = 0; i < 129; ++i) attendance.add_sat_out(1);
+  out.add({.step = 10}, random_bytes(10, 1), attendance);
+  Frame frame = out.next_chunk();
+  EXPECT_FALSE(in.take(*frame.mutable_chunk(), after(0)).ok());
+}
+
 TEST(Cargo, ComesTogetherInWhateverOrderItsChunksArrive) {
   for (const std::size_t size : {0U, 1U, 1023U, 1025U, 50'000U, 5'000'000U}) {
     const SharedBytes bytes = random_bytes(size, size);
