@@ -53,9 +53,10 @@ class Comparison:
 def table_row(row):
     runs = row["runs"]
     many = lambda key, digits=0: ", ".join(shown(run[key], digits) for run in runs)
-    megabytes = sum(run["bytes_up"] for run in runs) / len(runs) / 1e6
+    megabytes = lambda key: f"{sum(run[key] for run in runs) / len(runs) / 1e6:.3g}"
     return (f"| `{row['recipe']}` | {row['lr']} | {many('time_to_target_s', 1)} | {many('steps_to_target')} "
-            f"| {1000 * runs[0]['step_time_s']:.0f} ms | {megabytes:.3g} | {many('final_loss', 3)} |")
+            f"| {1000 * runs[0]['step_time_s']:.0f} ms | {megabytes('bytes_up')}, {megabytes('bytes_down')} "
+            f"| {many('final_loss', 3)} |")
 
 
 def main():
@@ -73,7 +74,7 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     comparison = Comparison(options)
     rows = []
-    print("| recipe | lr | time (s) | steps | step | MB up | final loss |\n|---|---|---|---|---|---|---|", flush=True)
+    print("| recipe | lr | time (s) | steps | step | MB up, down | final loss |\n|---|---|---|---|---|---|---|", flush=True)
     for recipe in options.recipes.split(","):
         rows.append(comparison.row(recipe))
         print(table_row(rows[-1]), flush=True)
