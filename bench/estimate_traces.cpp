@@ -5,10 +5,10 @@
 // A file has the columns trace,t_s,mbps. On each trace, a message of half of what the mean rate
 // carries in a round is sent every round; before each, its transfer time is predicted. Prints the
 // median absolute error of each file's traces.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -88,15 +88,15 @@ int run(const std::vector<std::string>& files, Seconds round) {
 }  // namespace longhaul
 
 int main(int argc, char** argv) {
-  std::vector<std::string> files(argv + 1, argv + argc);
+  CLI::App program("How well transfers on recorded traces are predicted");
   double round = 0.25;
-  if (files.size() >= 2 && files[0] == "--round") {
-    round = std::atof(files[1].c_str());
-    files.erase(files.begin(), files.begin() + 2);
-  }
-  if (files.empty() || !(round > 0)) {
-    std::fprintf(stderr, "usage: estimate_traces [--round SECONDS] FILE.csv…\n");
-    return 2;
-  }
+  std::vector<std::string> files;
+  program.add_option("--round", round, "Seconds between messages")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  program.add_option("files", files, "CSV files with the columns trace,t_s,mbps")
+      ->required()
+      ->check(CLI::ExistingFile);
+  CLI11_PARSE(program, argc, argv);
   return longhaul::run(files, longhaul::Seconds(round));
 }

@@ -1,6 +1,7 @@
 #include "longhaul/round/attendance.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace longhaul {
 
