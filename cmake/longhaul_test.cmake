@@ -48,6 +48,7 @@ function(longhaul_test name)
   gtest_discover_tests(longhaul_${name}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     DISCOVERY_TIMEOUT 120
+    NO_PRETTY_VALUES  # parameters have names; their bytes would differ from run to run
     TEST_LIST longhaul_${name}_tests)
   # Labels are set by a file that CTest reads after the discovered tests: PROPERTIES of gtest_discover_tests
   # keeps only the first of several.
