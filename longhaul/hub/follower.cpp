@@ -43,7 +43,9 @@ Status Follower::load(const State& state) {
   Status loaded = engine_.load_shared(state);
   if (!loaded.ok()) return loaded;
   plan_ = engine_.plan();
-  note_digest();
+  digests_.clear();  // of the model that it was made with, which may be any
+  if (step() != steps_)
+    note_digest();  // at the end some rounds may be merged that replicas wait for
   go_on();
   return Done{};
 }
