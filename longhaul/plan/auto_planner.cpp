@@ -186,6 +186,8 @@ int AutoPlanner::most_period() const {
 }
 
 std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
+  // Of a run that goes on with another planner, the rule stays until the replicas say otherwise.
+  if (rounds_ == 0 && facts.current.merge != merge_) set_merge(facts.current.merge);
   ++rounds_;
   note_agreement(facts.agreement);
   risk_.note(facts.replicas);

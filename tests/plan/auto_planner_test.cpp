@@ -200,6 +200,17 @@ TEST(AutoPlanner, LooksAheadWhereReplicasDisagree) {
   EXPECT_EQ(plan.merge, Merge::kLate);
 }
 
+// As after a hub's restart.
+TEST(AutoPlanner, GoesOnWithTheRuleOfTheRun) {
+  AutoPlanner planner(sizes_of_four(), {});
+  Plan plan = AutoPlanner(sizes_of_four(), {}).first(equal_links(0.1, 2)).plan;
+  plan.merge = Merge::kAhead;
+  for (int round = 0; round < 60; ++round) {
+    if (const auto decision = planner.round_closed(facts(0.1, -0.2, plan))) plan = decision->plan;
+    ASSERT_EQ(plan.merge, Merge::kAhead) << round;
+  }
+}
+
 TEST(AutoPlanner, DoesNotLookAheadWhereOnlyPeriodsFit) {
   constexpr double kSlow = 2e-5;
   AutoPlanner planner(sizes_of_four(), {});
