@@ -1,5 +1,6 @@
 #include "longhaul/sync/optimizer.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
@@ -18,6 +19,9 @@ constexpr std::array kNames{
     std::pair{std::string_view("nesterov"), OptimizerKind::kNesterov},
     std::pair{std::string_view("adamw"), OptimizerKind::kAdamW},
 };
+
+// A finite gradient may have a square that is not; such a moment would never move again.
+constexpr float kMostSecondMoment = 1e37F;
 
 std::size_t buffers_of(OptimizerKind kind) {
   if (kind == OptimizerKind::kSgd) return 0;
@@ -85,8 +89,9 @@ void Optimizer::adamw_step(std::size_t first, std::span<float> parameters,
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     steps[i] = count;
     first_moment[i] = spec_.momentum * first_moment[i] + (1.0F - spec_.momentum) * gradient[i];
-    second_moment[i] = spec_.second_moment * second_moment[i] +
-                       (1.0F - spec_.second_moment) * gradient[i] * gradient[i];
+    second_moment[i] = std::min(spec_.second_moment * second_moment[i] +
+                                    (1.0F - spec_.second_moment) * gradient[i] * gradient[i],
+                                kMostSecondMoment);
     const float scale = std::sqrt(second_moment[i] / unbias_second) + spec_.epsilon;
     parameters[i] -=
         lr * (first_moment[i] / unbias_first / scale + spec_.weight_decay * parameters[i]);

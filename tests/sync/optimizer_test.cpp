@@ -150,6 +150,18 @@ constexpr OptimizerSpec kSpecs[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, OptimizerConformance, ::testing::ValuesIn(kSpecs), name_of_case);
 
+// Its square is no finite number: the element stays behind, but what is saved can be loaded.
+TEST(Optimizer, AHugeGradientLeavesNothingThatIsNotFinite) {
+  for (const OptimizerSpec& spec : kSpecs) {
+    Optimizer optimizer(spec, 1);
+    float parameter = 1;
+    for (const float gradient : {1e30F, 1.0F, -1e30F, 0.0F})
+      optimizer.step(0, {&parameter, 1}, {&gradient, 1}, 1e-3);
+    EXPECT_TRUE(std::isfinite(parameter));
+    for (const float value : optimizer.state()) EXPECT_TRUE(std::isfinite(value));
+  }
+}
+
 TEST(Optimizer, NamesAreReadAndOthersRefused) {
   EXPECT_EQ(parse_optimizer("sgd").value(), OptimizerKind::kSgd);
   EXPECT_EQ(parse_optimizer("momentum").value(), OptimizerKind::kMomentum);
