@@ -113,6 +113,7 @@ class Run {
     if (runs->size() != 1 || runs->front().losses.size() != replicas_[0].engine->steps_done())
       return Error{ErrorCode::kMismatch, "a checkpoint without the steps that were done"};
     result_ = std::move(runs->front());
+    is_over_ = has_ended();
     return network_->load(state);
   }
 
@@ -167,15 +168,18 @@ class Run {
     const std::size_t done = step + 1;
     result_.losses.push_back({.step = done, .time = latest(), .loss = loss});
     if (done % scenario_.eval.every == 0) evaluate(done);
-    const bool diverged =
-        std::ranges::any_of(replicas_, [](const Replica& r) { return r.engine->has_diverged(); });
-    const bool at_target =
-        scenario_.train.stop == "target" && target_reached(scenario_.target, result_.evaluations);
-    if (diverged) result_.status = "diverged";
+    if (std::ranges::any_of(replicas_, [](const Replica& r) { return r.engine->has_diverged(); }))
+      result_.status = "diverged";
     const bool is_stopped = request_.progress && !request_.progress(done, scenario_.train.steps);
-    is_over_ = diverged || at_target || is_stopped;
+    is_over_ = is_stopped || has_ended();
     const bool is_due = request_.save_every > 0 && done % request_.save_every == 0;
     if (request_.save && !planner_ && (is_due || is_stopped)) request_.save(save());
+  }
+
+  [[nodiscard]] bool has_ended() const {
+    if (result_.status == "diverged") return true;
+    return scenario_.train.stop == "target" &&
+           target_reached(scenario_.target, result_.evaluations).has_value();
   }
 
   // Outside the virtual clock: evaluating takes no time.

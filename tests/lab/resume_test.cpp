@@ -31,11 +31,12 @@ Scenario varying_scenario() {
   return scenario;
 }
 
-Result<RunResult> run_with(RunRequest request, const std::string& recipe) {
+Result<RunResult> run_with(RunRequest request, const std::string& recipe,
+                           const Scenario& scenario = varying_scenario()) {
   testing::QuadraticWorkload workload(501);
   Workers workers(1);
   request.recipe = parse_recipe_choice(recipe).value();
-  return run(varying_scenario(), request, workload, workers);
+  return run(scenario, request, workload, workers);
 }
 
 // All of it: losses, times, evaluations, bytes, the digest.
@@ -66,6 +67,21 @@ TEST(LabResume, EndsAsIfItHadNotBeenStopped) {
     ASSERT_TRUE(resumed.ok()) << resumed.error().message;
     EXPECT_EQ(events_of(*resumed), events_of(run_with({}, recipe).value())) << recipe;
   }
+}
+
+// Killed after the checkpoint of its last step, before its results were written.
+TEST(LabResume, ARunThatWasAtItsTargetDoesNotGoOn) {
+  Scenario scenario = varying_scenario();
+  scenario.train.stop = "target";
+  scenario.target = {.metric = "loss", .value = 0.3};
+  State last;
+  const auto save = [&](const State& state) { last = state; };
+  const RunResult whole =
+      run_with({.save = save, .save_every = scenario.eval.every}, "static", scenario).value();
+  ASSERT_LT(whole.steps, scenario.train.steps);
+  const Result<RunResult> resumed = run_with({.resume = &last}, "static", scenario);
+  ASSERT_TRUE(resumed.ok()) << resumed.error().message;
+  EXPECT_EQ(events_of(*resumed), events_of(whole));
 }
 
 TEST(LabResume, SavesEverySoManySteps) {
