@@ -81,8 +81,11 @@ Status check_together(const std::string& text, const Recipe& recipe, const Train
   const auto refuse = [&](const std::string& why) {
     return Error{ErrorCode::kInvalidArgument, "recipe " + text + ": " + why};
   };
-  if (recipe.residual_decay < 1 && (!recipe.keeps_residual || plan.merge == Merge::kAnchor))
+  const bool keeps_residual = recipe.keeps_residual && plan.merge != Merge::kAnchor;
+  if (recipe.residual_decay < 1 && !keeps_residual)
     return refuse("residual_decay: it keeps no residual");
+  if (bits_of(recipe.codec.values) <= 2 && !keeps_residual)
+    return refuse("codec: values of 1 or 2 bits need a residual, and it keeps none");
   if (plan.merge == Merge::kAhead && train.optimizer == "adamw")
     return refuse("merge = ahead foresees steps of sgd, momentum or nesterov, not of adamw");
   if (plan.period_steps > 1 && !has_local_steps(plan.merge)) {
@@ -99,6 +102,8 @@ Status check_together(const std::string& text, const Recipe& recipe, const Train
                   std::to_string(kMostAnchors));
   if (recipe.is_two_way && (local.fragments > 1 || recipe.planner != PlannerKind::kNone))
     return refuse("a compressed mean is of the whole model, and its plan fixed");
+  if (recipe.is_two_way && plan.merge == Merge::kAnchor)
+    return refuse("merge = anchor tells all again in every round: a mean may hold nothing back");
   if (local.fragments > plan.period_steps)
     return refuse("period_steps must be at least the number of fragments, " +
                   std::to_string(local.fragments));

@@ -133,6 +133,10 @@ TEST(LocalStepsInTheLab, AreRefusedWhereTheyDoNotFit) {
               HasSubstr("outer_lr with merge = outer only, got merge = late"));
   EXPECT_THAT(choose("streaming-diloco:residual_decay=0.9").error().message,
               HasSubstr("it keeps no residual"));
+  for (const char* recipe : {"streaming-diloco:codec=dense/2bit", "overlap-local-sgd:codec=sign"})
+    EXPECT_THAT(choose(recipe).error().message, HasSubstr("need a residual, and it keeps none"));
+  EXPECT_TRUE(choose("local-sgd:codec=dense/2bit").ok());
+  EXPECT_THAT(choose("olco3-tc:merge=anchor").error().message, HasSubstr("may hold nothing back"));
   EXPECT_THAT(choose("auto:period_steps=2").error().message,
               HasSubstr("period_steps is not for you to set"));
 }
