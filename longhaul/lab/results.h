@@ -65,10 +65,10 @@ struct RunResult {
   std::optional<double>
       final_loss;  // on all held-out data, of the shared model after the drain; empty: diverged
   std::optional<double> final_accuracy;
-  Seconds virtual_time{};
-  Seconds step_time{};    // mean virtual time per step after warm-up: a slope over whole cycles
-                          // of periods and delay
-  double efficiency = 0;  // compute time ÷ virtual time
+  Seconds virtual_time{};  // until the last step has ended; what is on its way then comes later
+  Seconds step_time{};     // mean virtual time per step after warm-up: a slope over whole cycles
+                           // of periods and delay
+  double efficiency = 0;   // compute time ÷ virtual time
   std::uint64_t bytes_up = 0;  // sums over replicas
   std::uint64_t bytes_down = 0;
   std::string digest;  // of the final shared parameters
