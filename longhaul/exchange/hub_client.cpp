@@ -232,7 +232,10 @@ void HubClient::on_welcome(const Place& place, std::optional<Contributed> contri
   {
     const MutexLock lock(mutex_);
     place_ = place;
-    contributed_ = std::move(contributed);
+    // Who has connected anew hears only of what came after the means at hand; it may still be doing
+    // again the steps before.
+    if (contributed && (!contributed_ || contributed->step > contributed_->step))
+      contributed_ = std::move(contributed);
     if (std::exchange(is_lost_, false)) link_news_.push_back({});
   }
   changed_.notify_all();

@@ -44,6 +44,7 @@ class ResumeRun {
   }
   // Nobody hears of what it still does.
   void cut_off(std::size_t slot) { replicas_[slot]->network.cut(); }
+  void break_connection(std::size_t slot) { replicas_[slot]->network.drop_all(); }
   // What it did after its checkpoint is forgotten.
   [[nodiscard]] Saved kill(std::size_t slot) {
     replicas_[slot]->stop();
@@ -194,6 +195,24 @@ TEST_P(HubResumeOne, NothingIsLostAndNothingCountsTwice) {
   run.come_back(1, std::move(saved));
   (void)run.end();
   EXPECT_GT(run.replica(1).sat_out(), 0U);
+  expect_books_in_order(run);
+}
+
+// It has all means by then, so the hub has nothing new to say of what is in of it.
+TEST_P(HubResumeOne, ABrokenConnectionWhileItDoesStepsAgainChangesNothing) {
+  HubRunSetup slow = setup();
+  slow.step_time = Seconds(0.003);
+  slow.save_after = 50;
+  ResumeRun run(slow);
+  ASSERT_TRUE(run.everyone_has_done(130));
+  run.cut_off(1);
+  Saved saved = run.kill(1);
+  ASSERT_TRUE(run.reaches(150));
+  run.come_back(1, std::move(saved));
+  ASSERT_TRUE(soon([&] { return run.replica(1).steps() >= 70; }));
+  run.break_connection(1);
+  (void)run.end();
+  EXPECT_GT(run.replica(1).reconnections(), 0U);
   expect_books_in_order(run);
 }
 
