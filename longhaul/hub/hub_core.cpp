@@ -144,11 +144,7 @@ void HubCore::finish() {
   if (last_step_ && *last_step_ <= step) return;
   last_step_ = step;
   training_->end_after(step + 1);
-  for (const auto& [id, session] : sessions_) {
-    Frame frame;
-    frame.mutable_finish()->set_last_step(step);
-    (void)session->send(std::move(frame));
-  }
+  for (const auto& [id, session] : sessions_) tell_last_step(*session);
 }
 
 // Who is away still needs the last means, and gets some time to come for them. Those who gave up
@@ -278,9 +274,12 @@ void HubCore::on_report(Session& session, const v1::Report& report) {
   if (!report.has_digest()) return;
   const std::optional<std::uint64_t> expected = training_->model().digest_before(report.step());
   if (!expected || *expected == report.digest()) return;
+  // Each costs a whole model: the next one not before this one is out.
+  if (session.lanes.is_sending(Cargo::kSnapshot))
+    return reject(session, "a report of a state that it cannot have yet");
   ++mismatches_;
-  log_.error("replica " + session.identity().name + " has another shared model before step " +
-             std::to_string(report.step()) + ": it is given the hub's");
+  warn("replica " + session.identity().name + " has another shared model before step " +
+       std::to_string(report.step()) + ": it is given the hub's");
   bring_in(session);
 }
 

@@ -146,6 +146,7 @@ class HubCore {
   [[nodiscard]] bool can_go_on(const Session& session) const;
   void take_in(Session& session);
   void bring_in(Session& session);
+  void tell_last_step(Session& session);
   void enroll_if_caught_up(Session& session);
   [[nodiscard]] v1::Welcome welcome_for(const Session& session, const v1::Join& join) const;
 

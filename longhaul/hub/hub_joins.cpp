@@ -243,6 +243,7 @@ void HubCore::take_in(Session& session) {
   if (!can_go_on(session)) return bring_in(session);
   progress.is_served = true;
   progress.is_loaded = true;
+  tell_last_step(session);
   // Nobody can be further than the model.
   progress.first_step = std::min(progress.first_step, training_->model().step());
   send_means(session);
@@ -288,6 +289,14 @@ void HubCore::start_if_ready(TimePoint now) {
   }
 }
 
+// Before the means that lead there: with those it could go on beyond.
+void HubCore::tell_last_step(Session& session) {
+  if (!last_step_) return;
+  Frame frame;
+  frame.mutable_finish()->set_last_step(*last_step_);
+  (void)session.send(std::move(frame));
+}
+
 // Its state is replaced by the hub's.
 void HubCore::bring_in(Session& session) {
   const Follower& model = training_->model();
@@ -303,6 +312,7 @@ void HubCore::bring_in(Session& session) {
   frame.mutable_restart()->set_next_round(model.next_round());
   frame.mutable_restart()->set_first_step(model.step());
   (void)session.send(std::move(frame));
+  tell_last_step(session);
   session.lanes.send({.cargo = Cargo::kSnapshot, .restarts = session.progress.restarts}, bytes);
   send_means(session);
 }
@@ -319,11 +329,6 @@ void HubCore::enroll_if_caught_up(Session& session) {
   replica.status.is_enrolled = true;
   book.join(session.identity().slot, replica.weight, from);
   Frame frame;
-  if (last_step_) {
-    Frame finish;
-    finish.mutable_finish()->set_last_step(*last_step_);
-    (void)session.send(std::move(finish));
-  }
   frame.mutable_enrolled()->set_from_step(from);
   *frame.mutable_enrolled()->mutable_plan() = to_message(training_->first_plan());
   (void)session.send(std::move(frame));

@@ -79,6 +79,11 @@ void OutgoingCargo::add(TransferId id, SharedBytes bytes,
   transfers_.push_back({.id = id, .bytes = std::move(bytes), .attendance = std::move(attendance)});
 }
 
+bool OutgoingCargo::has(Cargo cargo) const {
+  return std::ranges::any_of(transfers_,
+                             [&](const Transfer& one) { return one.id.cargo == cargo; });
+}
+
 Frame OutgoingCargo::next_chunk(std::size_t most_bytes) {
   LONGHAUL_CHECK(!transfers_.empty());
   Transfer& transfer = transfers_.front();

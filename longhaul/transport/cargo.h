@@ -41,6 +41,7 @@ class OutgoingCargo {
   void add(TransferId id, SharedBytes bytes, std::optional<v1::Attendance> attendance = {});
   [[nodiscard]] bool is_empty() const { return transfers_.empty(); }
   [[nodiscard]] std::size_t count() const { return transfers_.size(); }
+  [[nodiscard]] bool has(Cargo cargo) const;
   // The next piece, of so many bytes at most. Preconditions: not empty; at least 1 KiB.
   Frame next_chunk(std::size_t most_bytes = kMostChunkBytes);
   void clear() { transfers_.clear(); }

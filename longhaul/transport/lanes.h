@@ -28,6 +28,7 @@ class Lanes {
   void on_tick(TimePoint now);
   // Transfers of which something is still to be handed over.
   [[nodiscard]] std::size_t waiting() const { return outgoing_.count(); }
+  [[nodiscard]] bool is_sending(Cargo cargo) const { return outgoing_.has(cargo); }
 
   void on_written(StreamId id);
   // The transfer that is complete with it. An error ends the connection: a chunk is missing for

@@ -186,6 +186,21 @@ TEST(HubCore, WhoHasAnotherSharedModelIsGivenTheHubs) {
   EXPECT_EQ(desk.core.status().mismatches, 1U);
 }
 
+TEST(HubCore, WhoTellsOfAnotherModelThanTheOneOnItsWayIsRejected) {
+  HubDesk desk;
+  std::vector<HubDesk::Joined> all = desk.start();
+  all[0].lane.stream->is_held = true;
+  for (std::uint32_t restarts = 0; restarts < 100 && !all[0].control.is_gone(); ++restarts) {
+    v1::Report report;
+    report.set_step(0);
+    report.set_digest(1);
+    report.set_restarts(restarts);
+    desk.report(all[0], report);
+  }
+  EXPECT_TRUE(all[0].control.is_gone());
+  EXPECT_LE(desk.core.status().mismatches, 2U);
+}
+
 TEST(HubCore, AnUpdateCannotDependOnWhatComesAfterIt) {
   HubDesk desk;
   auto all = desk.start();

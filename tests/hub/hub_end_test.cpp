@@ -83,6 +83,19 @@ TEST_F(HubEnd, WhoComesForTheLastMeansGetsThem) {
   EXPECT_TRUE(is_finished_after(Seconds(0.1)));
 }
 
+// With those means it could do steps beyond the last one, which nobody else does.
+TEST_F(HubEnd, WhoComesBackHearsOfTheLastStepBeforeTheMeansThatLeadThere) {
+  close_the_only_round();
+  desk_.breaks(all_[1].control);
+  const HubDesk::Joined back = desk_.join(desk_.rejoin_frame("replica-1"));
+  EXPECT_TRUE(back.control.stream->take(Frame::kFinish));
+  EXPECT_TRUE(back.control.stream->take(Frame::kClosed));
+  desk_.breaks(back.control);
+  const HubDesk::Joined anew = desk_.join(join_frame("replica-1"));
+  EXPECT_TRUE(anew.control.stream->take(Frame::kRestart));
+  EXPECT_TRUE(anew.control.stream->take(Frame::kFinish));
+}
+
 TEST_F(HubEnd, WhoWentLongBeforeTheEndIsNotWaitedFor) {
   desk_.breaks(all_[1].control);
   EXPECT_FALSE(is_finished_after(Seconds(0.1)));
