@@ -151,7 +151,9 @@ class BenchReplica {
       }
     }
     reconnections_ = client_.reconnections();
-    if (status.ok()) status = replica_.finish(limit);
+    if (status.ok()) {
+      if (const Result<StepFacts> done = replica_.finish(limit); !done.ok()) status = done.error();
+    }
     client_.leave();
     if (!status.ok()) std::cerr << "hub_bench: " << status.error().message << '\n';
   }

@@ -99,8 +99,9 @@ class LightReplica {
       client.leave();
       return Done{};
     }
-    Status drained = patiently([&](Deadline deadline) { return replica.finish(deadline); });
-    if (!drained.ok()) return drained;
+    const Result<StepFacts> drained =
+        patiently([&](Deadline deadline) { return replica.finish(deadline); });
+    if (!drained.ok()) return drained.error();
     book.finish();
     tell("finished", {{"slot", place->slot},
                       {"steps", replica.engine().steps_done()},

@@ -236,8 +236,10 @@ class Trainer {
   }
 
   Status finish() {
-    Status drained = patiently([&](Deadline deadline) { return replica_->finish(deadline); });
-    if (!drained.ok()) return drained;
+    const Result<StepFacts> drained =
+        patiently([&](Deadline deadline) { return replica_->finish(deadline); });
+    if (!drained.ok()) return drained.error();
+    if (drained->replaced) news_.replaced(*drained->replaced);
     book_->finish();
     const Engine& engine = replica_->engine();
     news_.event("finished", {{"steps", engine.steps_done()},

@@ -218,6 +218,19 @@ void Replica::tell(const StepFacts& facts) {
   client_.report(report);
 }
 
-Status Replica::finish(Deadline deadline) { return engine_->drain(deadline); }
+// A state that is given meanwhile is of the end too: this replica has done the last step, and the
+// hub's model is never behind.
+Result<StepFacts> Replica::finish(Deadline deadline) {
+  for (;;) {
+    const Status drained = engine_->drain(deadline);
+    if (drained.ok())
+      return StepFacts{.stance = Stance::kFinish,
+                       .loss = facts_.loss,
+                       .replaced = std::exchange(replaced_, std::nullopt)};
+    if (drained.error().code != ErrorCode::kMismatch) return drained.error();
+    const Status replaced = replace_state();
+    if (!replaced.ok()) return replaced.error();
+  }
+}
 
 }  // namespace longhaul

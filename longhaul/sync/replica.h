@@ -55,7 +55,7 @@ class Replica {
   // is lost: call it again. Other errors are final.
   Result<StepFacts> step(Deadline deadline);
   // After the last step: merges what is still on its way. Then its client can leave.
-  Status finish(Deadline deadline);
+  Result<StepFacts> finish(Deadline deadline);
   // A checkpoint of everything that is this replica's own; after start() or resume(), between calls
   // of step().
   [[nodiscard]] State save() const;

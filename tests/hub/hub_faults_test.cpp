@@ -89,6 +89,28 @@ TEST_F(HubFaults, AReplicaThatStartsAnewGetsTheHubsState) {
   EXPECT_GT(replicas_[1]->steps(), 0U);
 }
 
+// It has done all its steps, and what it waits for is no longer at hand.
+TEST_F(HubFaults, AStateThatIsGivenAfterTheLastStepIsTakenToo) {
+  setup_ = {.recipe = "dd-ef-sgd",
+            .delay_steps = 12,
+            .replicas = 2,
+            .elements = 64,
+            .steps = 40,
+            .lr = 0.002,
+            .journal = {.rounds = 2},
+            .step_time = Seconds(0.001)};
+  hub_ = make_hub();
+  add(0);
+  setup_.step_time = Seconds(0.05);
+  add(1);
+  ASSERT_TRUE(soon([&] { return replicas_[0]->steps() == setup_.steps; }));
+  replicas_[0]->network.cut();
+  ASSERT_TRUE(reaches(setup_.steps - 2));
+  replicas_[0]->network.restore();
+  expect_one_model();
+  EXPECT_TRUE(replicas_[0]->replaced());
+}
+
 TEST_F(HubFaults, OneWhoComesAfterTheEndEndsWhereTheOthersDid) {
   start({.steps = 4000, .journal = {.rounds = 20}});
   ASSERT_TRUE(reaches(50));

@@ -34,6 +34,7 @@ inline bool soon(const std::function<bool()>& is_so) {
 
 struct HubRunSetup {
   std::string recipe = "static";
+  std::optional<int> delay_steps{};  // other than the recipe's
   std::size_t replicas = 3;
   std::size_t elements = 500;
   std::size_t steps = 60;
@@ -59,7 +60,9 @@ struct Saved {
 };
 
 inline EngineSetup engine_setup_of(const HubRunSetup& setup) {
-  return {.recipe = find_recipe(setup.recipe).value(),
+  Recipe recipe = find_recipe(setup.recipe).value();
+  recipe.plan.delay_steps = setup.delay_steps.value_or(recipe.plan.delay_steps);
+  return {.recipe = recipe,
           .optimizer = {.kind = OptimizerKind::kMomentum},
           .lr = {.peak = setup.lr, .steps = setup.steps},
           .layers = QuadraticWorkload(setup.elements).layers()};
@@ -229,19 +232,22 @@ class TestReplica {
       if (!saved_) saved_ = save();
       return;
     }
-    if (const Status done = retry([&](Deadline d) { return replica_.finish(d); }, limit);
-        !done.ok())
+    const Result<StepFacts> done = retry([&](Deadline d) { return replica_.finish(d); }, limit);
+    if (!done.ok()) {
       fail(done.error());
+    } else if (done->replaced) {
+      replaced_ = done->replaced;
+    }
     client_.leave();
   }
 
   template <typename Try>
-  Status retry(Try what, Deadline limit) {
+  auto retry(Try what, Deadline limit) -> decltype(what(limit)) {
     for (;;) {
-      Status status = what(deadline_after(Seconds(0.05)));
-      if (status.ok() || status.error().code != ErrorCode::kDeadline || is_stopped_ ||
+      auto result = what(deadline_after(Seconds(0.05)));
+      if (result.ok() || result.error().code != ErrorCode::kDeadline || is_stopped_ ||
           SystemClock().now() > limit)
-        return status;
+        return result;
     }
   }
 
