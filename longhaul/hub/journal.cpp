@@ -63,6 +63,10 @@ std::vector<std::uint64_t> logs_in(const std::filesystem::path& directory) {
   return steps_in(directory, "rounds", ".log");
 }
 
+std::size_t bytes_of(const JournalRound& round) {
+  return round.mean->size() + (round.whole ? round.whole->size() : 0);
+}
+
 std::string record_of(const JournalRound& round) {
   v1::JournalRound message;
   message.set_step(round.step);
@@ -77,7 +81,8 @@ std::string record_of(const JournalRound& round) {
   if (round.next_plan) *message.mutable_next_plan() = to_message(*round.next_plan);
   message.set_mean(round.mean->data(), round.mean->size());
   if (round.whole) message.set_whole(round.whole->data(), round.whole->size());
-  const std::string body = message.SerializeAsString();
+  std::string body;
+  LONGHAUL_CHECK(message.SerializeToString(&body));
   ByteWriter header;
   header.u32(kRecordMagic);
   header.u32(static_cast<std::uint32_t>(body.size()));
@@ -141,6 +146,16 @@ void remove_old(const std::filesystem::path& directory, std::uint64_t needed) {
 }
 
 }  // namespace
+
+void remove_unfinished(const std::filesystem::path& directory) {
+  std::error_code failure;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, failure)) {
+    const std::filesystem::path& path = entry.path();
+    const std::string name = path.filename().string();
+    if (path.extension() == ".tmp" && (name.starts_with("snapshot") || name.starts_with("rounds")))
+      std::filesystem::remove(path, failure);
+  }
+}
 
 JournalLimits limits_for_model(JournalLimits limits, std::size_t elements) {
   const std::size_t models = kMostModels * sizeof(float) * elements;
@@ -255,6 +270,11 @@ Status Journal::log(const JournalRound& round) {
     Status written = settle();
     if (!written.ok()) return written;
   }
+  if (const std::size_t bytes = bytes_of(round); bytes > limits_.mean_bytes)
+    return Error{ErrorCode::kIo, "the mean of step " + std::to_string(round.step) + " has " +
+                                     std::to_string(bytes) + " bytes, a journal holds at most " +
+                                     std::to_string(limits_.mean_bytes) +
+                                     " of one round: send less, or run the hub without --dir"};
   const std::string record = record_of(round);
   log_ << record << std::flush;
   if (!log_) return Error{ErrorCode::kIo, directory_.string() + ": cannot write the journal"};

@@ -60,11 +60,16 @@ struct JournalLimits {
   std::size_t bytes = std::size_t{256} << 20;
   std::size_t log_rounds = 256;                   // then a new snapshot and a new log begin
   std::size_t log_bytes = std::size_t{64} << 20;  // and some times the snapshot
+  // The mean of a round, on disk: a record is one message of protobuf, which has less than 2 GiB.
+  std::size_t mean_bytes = (std::size_t{2} << 30) - (std::size_t{16} << 20);
 };
 
 // For whoever has missed more means than a few models are long, the model is the shorter way: more
 // is not kept at hand for a model of so many elements.
 JournalLimits limits_for_model(JournalLimits limits, std::size_t elements);
+
+// Files that a hub was killed in the middle of. Precondition: no other hub has this directory.
+void remove_unfinished(const std::filesystem::path& directory);
 
 class Journal {
  public:

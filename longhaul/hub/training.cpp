@@ -199,6 +199,7 @@ Result<std::unique_ptr<Training>> Training::resume(const TrainingSetup& setup, W
 
 // The first snapshot is there before anyone takes part.
 Status Training::start_journal() {
+  if (!setup_.directory.empty()) remove_unfinished(setup_.directory);
   Status kept = keep_journal();
   return kept.ok() ? journal_.settle() : kept;
 }

@@ -59,6 +59,25 @@ class JournalTest : public ::testing::Test {
   std::filesystem::path directory_ = testing::test_directory();
 };
 
+TEST_F(JournalTest, ARoundThatNoRecordHoldsIsAnError) {
+  Journal journal({.mean_bytes = 100});
+  ASSERT_TRUE(kept(journal, 0));
+  JournalRound round = round_at(0);
+  EXPECT_TRUE(journal.log(round).ok());
+  round.whole = std::make_shared<const ByteBuffer>(101 - round.mean->size());
+  const Status logged = journal.log(round);
+  ASSERT_FALSE(logged.ok());
+  EXPECT_NE(logged.error().message.find("at most 100"), std::string::npos);
+}
+
+TEST_F(JournalTest, WhatAKilledHubHasNotFinishedGoes) {
+  std::filesystem::create_directories(directory_);
+  for (const char* name : {"snapshot-1.safetensors.7-0.tmp", "rounds-1.log.7-0.tmp", "notes.tmp"})
+    std::ofstream(directory_ / name) << "half";
+  remove_unfinished(directory_);
+  EXPECT_EQ(files_in(directory_), std::vector<std::string>{"notes.tmp"});
+}
+
 TEST_F(JournalTest, GivesBackWhatWasLogged) {
   EXPECT_FALSE(Journal::read(directory_)->has_value());
   Journal journal;
