@@ -200,6 +200,7 @@ Result<StepFacts> Replica::step(Deadline deadline) {
     if (!replaced.ok()) return replaced.error();
     return step(deadline);
   }
+  waiting_.add(facts_.computing, facts_.waiting, engine_->plan().period_steps);
   tell(facts_);
   work_.end(clock_.now(), facts_.waiting);
   facts_.replaced = std::exchange(replaced_, std::nullopt);
@@ -212,8 +213,7 @@ void Replica::tell(const StepFacts& facts) {
   report.set_step(step);
   report.set_loss(facts.loss);
   report.set_compute_s(facts.computing.count());
-  const double all = (facts.computing + facts.waiting).count();
-  if (all > 0) report.set_waiting_share(facts.waiting.count() / all);
+  report.set_waiting_share(waiting_.share());
   if (step % kDigestEvery == 0) report.set_digest(digest_of(engine_->shared()));
   client_.report(report);
 }

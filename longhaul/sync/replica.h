@@ -13,6 +13,7 @@
 #include "longhaul/sync/learner.h"
 #include "longhaul/sync/pacer.h"
 #include "longhaul/sync/timed_exchange.h"
+#include "longhaul/sync/waiting_share.h"
 #include "longhaul/sync/work_timer.h"
 
 namespace longhaul {
@@ -85,6 +86,7 @@ class Replica {
   std::size_t restarts_ = 0;
   std::uint64_t first_step_ = 0;  // the state was given before it
   StepFacts facts_;               // of the step that is under way
+  WaitingShare waiting_;
 };
 
 // Tells the client of a replica that resumes where it stands.
