@@ -9,14 +9,21 @@
 namespace longhaul {
 namespace {
 
-Error error_of(const grpc::Status& status, const std::string& address, bool is_tls) {
-  const std::string what = "hub at " + address + ": ";
+struct Connection {
+  std::string address;
+  bool is_tls = false;
+  bool has_heard = false;  // of the hub: both have agreed on TLS, or on none
+};
+
+Error error_of(const grpc::Status& status, const Connection& connection) {
+  const std::string what = "hub at " + connection.address + ": ";
   if (status.ok()) return {ErrorCode::kClosed, what + "it ended the connection"};
   const std::string& cause = status.error_message();
+  if (connection.has_heard) return {ErrorCode::kClosed, what + cause};
   const bool is_handshake = cause.find("andshake") != std::string::npos ||
                             cause.find("Socket closed") != std::string::npos ||
                             cause.find("reset by peer") != std::string::npos;
-  if (is_handshake && is_tls)
+  if (is_handshake && connection.is_tls)
     return {
         ErrorCode::kClosed,
         what + "no agreement on TLS: certificate missing, of another authority, or no TLS there"};
@@ -28,14 +35,13 @@ Error error_of(const grpc::Status& status, const std::string& address, bool is_t
 // Deletes itself when gRPC is done with it.
 class ClientReactor final : public grpc::ClientBidiReactor<Frame, Frame> {
  public:
-  ClientReactor(std::shared_ptr<grpc::Channel> channel, StreamEventsPtr events, std::string address,
-                bool is_tls)
+  ClientReactor(std::shared_ptr<grpc::Channel> channel, StreamEventsPtr events,
+                Connection connection)
       : line_(std::make_shared<GrpcLine<ClientReactor>>(*this)),
         channel_(std::move(channel)),
         stub_(channel_),
         events_(std::move(events)),
-        address_(std::move(address)),
-        is_tls_(is_tls) {}
+        connection_(std::move(connection)) {}
 
   StreamPtr start() {
     auto stream = std::make_shared<GrpcStream<ClientReactor>>(line_, std::string());
@@ -58,6 +64,7 @@ class ClientReactor final : public grpc::ClientBidiReactor<Frame, Frame> {
 
   void OnReadDone(bool ok) override {
     if (ok) {
+      connection_.has_heard = true;
       events_->on_frame(std::move(incoming_));
     } else {
       line_->end();
@@ -67,7 +74,7 @@ class ClientReactor final : public grpc::ClientBidiReactor<Frame, Frame> {
     if (line_->written(ok)) events_->on_written();
   }
   void OnDone(const grpc::Status& status) override {
-    events_->on_closed(error_of(status, address_, is_tls_));
+    events_->on_closed(error_of(status, connection_));
     delete this;
   }
 
@@ -77,8 +84,7 @@ class ClientReactor final : public grpc::ClientBidiReactor<Frame, Frame> {
   v1::Hub::Stub stub_;
   grpc::ClientContext context_;
   StreamEventsPtr events_;
-  std::string address_;
-  bool is_tls_;
+  Connection connection_;
   Frame incoming_;
   Frame outgoing_;
 };
@@ -107,8 +113,8 @@ class GrpcConnector final : public Connector {
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // any number
     arguments.SetMaxReceiveMessageSize(kMostFrameBytes);
     auto* reactor = new ClientReactor(  // deletes itself
-        grpc::CreateCustomChannel(address_, credentials_, arguments), std::move(events), address_,
-        is_tls_);
+        grpc::CreateCustomChannel(address_, credentials_, arguments), std::move(events),
+        Connection{.address = address_, .is_tls = is_tls_});
     return reactor->start();
   }
 

@@ -78,6 +78,31 @@ TEST(GrpcKeepalive, AConnectionThatBreaksWithoutASoundEndsAtBothEnds) {
   EXPECT_TRUE(acceptor.inbox->next<StreamClosed>());
 }
 
+// Not as one that has never agreed on TLS.
+TEST(GrpcConnector, AConnectionThatBreaksAfterTheHubWasHeardIsToldAsSuch) {
+  auto inbox = std::make_shared<TestInbox>();
+  TestAcceptor acceptor;
+  const auto server = GrpcServer::start({}, acceptor).value();
+  const RateTrace rate = RateTrace::constant(Bandwidth{.bytes_per_second = 1e7});
+  auto relay = Relay::start({.target_port = static_cast<std::uint16_t>(server->port()),
+                             .link = {.up = rate, .down = rate}})
+                   .value();
+  const StreamPtr stream =
+      make_grpc_connector("127.0.0.1:" + std::to_string(relay->port()), std::nullopt)
+          ->open(std::make_shared<StreamPost>(1, inbox));
+  stream->write(Frame());
+  EXPECT_TRUE(inbox->next<FrameWritten>());
+  const StreamPtr at_hub = acceptor.inbox->next<StreamOpened>()->stream;
+  at_hub->write(Frame());
+  stream->read();
+  ASSERT_TRUE(inbox->next<FrameArrived>());
+  stream->read();
+  relay.reset();
+  const std::optional<StreamClosed> closed = inbox->next<StreamClosed>();
+  ASSERT_TRUE(closed);
+  EXPECT_EQ(closed->why.message.find("TLS"), std::string::npos) << closed->why.message;
+}
+
 TEST(GrpcServer, EndsStreamsThatAreOpenWhenItGoes) {
   auto inbox = std::make_shared<TestInbox>();
   TestAcceptor acceptor;
