@@ -23,7 +23,9 @@ class TrainNews {
   void replaced(const Replaced& replaced) const;
   void checkpoint(const Result<std::uint64_t>& outcome, const std::filesystem::path& file) const;
   void event(const std::string& name, const nlohmann::ordered_json& fields) const;
-  void warn(const std::string& what) const { log_.warning(what); }
+  void note(const std::string& what) const {
+    if (!is_json_) log_.info(what);
+  }
 
   [[nodiscard]] double time_s() const { return Seconds(clock_.now() - start_).count(); }
 

@@ -92,11 +92,15 @@ class Trainer {
     Result<State> state = read_checkpoint(checkpoints_.file);
     if (!state.ok()) {
       if (state.error().code != ErrorCode::kNotFound) return state.error();
-      if (!arguments_.json) news_.warn(state.error().message + ": starts without");
+      news_.note("no checkpoint in " + checkpoints_.file.string() + " yet: starts without");
       return Done{};
     }
     Status fits = check_identity(identity_, *state);
-    if (!fits.ok()) return std::move(fits).error().within(checkpoints_.file.string());
+    if (!fits.ok()) {
+      Error error = std::move(fits).error().within(checkpoints_.file.string());
+      error.message += "; move it away, or name another place with --checkpoint";
+      return error;
+    }
     resumed_ = std::move(state).value();
     return Done{};
   }
@@ -259,11 +263,13 @@ class Trainer {
 
   Status save(const Engine& engine) {
     State state;
+    Shapes shapes;
     for (const Layer& layer : workload_->layers()) {
       const std::span values = engine.shared().subspan(layer.offset, layer.count);
       state.tensors[layer.name].assign(values.begin(), values.end());
+      if (!layer.shape.empty()) shapes[layer.name] = layer.shape;
     }
-    return write_file_atomically(arguments_.save, to_bytes(state));
+    return write_file_atomically(arguments_.save, to_bytes(state, shapes));
   }
 
   const TrainArguments& arguments_;

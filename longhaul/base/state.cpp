@@ -20,24 +20,33 @@ constexpr std::string_view kValues = "longhaul";  // our key in the metadata
 constexpr std::size_t kHeaderDepth = 3;           // header, tensor, shape
 constexpr std::size_t kValuesDepth = 4;
 
-Json entry_of(std::string_view dtype, std::size_t count, std::size_t begin, std::size_t size) {
-  return {
-      {"dtype", dtype}, {"shape", Json::array({count})}, {"data_offsets", {begin, begin + size}}};
+Json entry_of(std::string_view dtype, Json shape, std::size_t begin, std::size_t size) {
+  return {{"dtype", dtype}, {"shape", std::move(shape)}, {"data_offsets", {begin, begin + size}}};
+}
+
+Json shape_of(const std::string& name, std::size_t count, const Shapes& shapes) {
+  const auto found = shapes.find(name);
+  if (found == shapes.end()) return Json::array({count});
+  std::size_t elements = 1;
+  for (const std::int64_t size : found->second) elements *= static_cast<std::size_t>(size);
+  LONGHAUL_CHECK_EQ(elements, count);
+  return found->second;
 }
 
 // Tensors come before bytes, so that they are aligned in the file.
-std::string header_of(const State& state) {
+std::string header_of(const State& state, const Shapes& shapes) {
   Json header{{kMetadata, {{kValues, state.values.dump()}}}};
   std::size_t begin = 0;
-  const auto note = [&](const std::string& name, std::string_view dtype, std::size_t count,
+  const auto note = [&](const std::string& name, std::string_view dtype, Json shape,
                         std::size_t size) {
     LONGHAUL_CHECK(!header.contains(name));
-    header[name] = entry_of(dtype, count, begin, size);
+    header[name] = entry_of(dtype, std::move(shape), begin, size);
     begin += size;
   };
   for (const auto& [name, values] : state.tensors)
-    note(name, "F32", values.size(), values.size() * sizeof(float));
-  for (const auto& [name, bytes] : state.blobs) note(name, "U8", bytes.size(), bytes.size());
+    note(name, "F32", shape_of(name, values.size(), shapes), values.size() * sizeof(float));
+  for (const auto& [name, bytes] : state.blobs)
+    note(name, "U8", Json::array({bytes.size()}), bytes.size());
   std::string text = header.dump();
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
   return text;
@@ -231,8 +240,8 @@ template Result<std::vector<std::uint64_t>> State::value(std::string_view) const
 template Result<std::vector<double>> State::value(std::string_view) const;
 template Result<std::vector<std::string>> State::value(std::string_view) const;
 
-ByteBuffer to_bytes(const State& state) {
-  const std::string header = header_of(state);
+ByteBuffer to_bytes(const State& state, const Shapes& shapes) {
+  const std::string header = header_of(state, shapes);
   LONGHAUL_CHECK_LE(header.size(), kMostStateHeaderBytes);
   std::size_t size = kLengthBytes + header.size();
   for (const auto& [name, values] : state.tensors) size += values.size() * sizeof(float);

@@ -34,9 +34,12 @@ struct State {
 
 inline constexpr std::size_t kMostStateHeaderBytes = std::size_t{1} << 20;
 
+// Of tensors that are to be read by others, by name; a tensor without one is a vector.
+using Shapes = std::map<std::string, std::vector<std::int64_t>, std::less<>>;
+
 // One form for one state. Preconditions: no tensor and blob of one name, none that is called
-// "__metadata__"; text is UTF-8.
-ByteBuffer to_bytes(const State& state);
+// "__metadata__"; text is UTF-8; shapes have as many elements as their tensors.
+ByteBuffer to_bytes(const State& state, const Shapes& shapes = {});
 
 // Refuses anything but a well-formed file of F32 and U8 tensors that fill it without gap or
 // overlap. Shapes are not kept; of the metadata, only what to_bytes wrote.

@@ -90,6 +90,18 @@ TEST(State, AlignsItsTensorsInTheFile) {
   }
 }
 
+TEST(State, TensorsHaveTheShapesThatOthersExpect) {
+  State state;
+  state.tensors["matrix"] = {1, 2, 3, 4, 5, 6};
+  state.tensors["vector"] = {7, 8};
+  const ByteBuffer bytes = to_bytes(state, {{"matrix", {2, 3}}});
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  EXPECT_NE(text.find("\"shape\":[2,3]"), std::string::npos);
+  EXPECT_NE(text.find("\"shape\":[2]"), std::string::npos);
+  EXPECT_EQ(state_from_bytes(bytes).value(), state);
+  EXPECT_THROW((void)to_bytes(state, {{"matrix", {2, 2}}}), std::logic_error);
+}
+
 TEST(State, RefusesNamesThatComeTwiceAsOurBug) {
   State state;
   state.tensors["x"] = {};
