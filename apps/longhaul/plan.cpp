@@ -13,6 +13,7 @@
 #include "apps/longhaul/plan_map.h"
 #include "apps/longhaul/plan_options.h"
 #include "longhaul/base/units.h"
+#include "longhaul/plan/iteration_model.h"
 #include "longhaul/plan/planner.h"
 
 namespace longhaul::apps {
@@ -46,14 +47,17 @@ double efficiency(const PlanRequest& request, Seconds step_time) {
 
 nlohmann::ordered_json json_of(const PlanRequest& request, const Planned& result) {
   const Decision& decision = result.decision;
+  nlohmann::ordered_json steps;  // null: not known
+  if (is_calibrated(decision.plan.merge)) steps = decision.relative_steps;
   return {{"recipe", request.recipe.name},
+          {"codec", request.recipe.codec.name()},
           {"keep_ratio", decision.plan.keep_ratio},
           {"delay_steps", decision.plan.delay_steps},
           {"period_steps", decision.plan.period_steps},
           {"merge", name_of(decision.plan.merge)},
           {"step_time_s", decision.step_time.count()},
           {"efficiency", efficiency(request, decision.step_time)},
-          {"relative_steps", decision.relative_steps},
+          {"relative_steps", steps},
           {"bytes_up", result.size.up},
           {"bytes_down", result.size.down},
           {"way_down", kWays.at(static_cast<std::size_t>(result.size.way))},
@@ -87,6 +91,7 @@ void print_text(const char* name, const std::string& text) {
 void print_plan(const PlanRequest& request, const Planned& result) {
   const Decision& decision = result.decision;
   const double share = efficiency(request, decision.step_time);
+  print_row("codec", request.recipe.codec.name());
   print_row("keep ratio", formatted("%.4g", decision.plan.keep_ratio));
   print_row("delay", std::to_string(decision.plan.delay_steps) +
                          (decision.plan.delay_steps == 1 ? " step" : " steps"));

@@ -44,4 +44,8 @@ const IterationModel& calibrated_model(Merge merge) {
   return kOptimizer;
 }
 
+bool is_calibrated(Merge merge) {
+  return merge == Merge::kLate || merge == Merge::kAhead || merge == Merge::kOptimizer;
+}
+
 }  // namespace longhaul

@@ -45,5 +45,7 @@ constexpr double kDisagreement = -0.05;
 constexpr double kAgreement = 0.0;
 
 const IterationModel& calibrated_model(Merge merge);
+// For the other rules nobody has run what would tell.
+bool is_calibrated(Merge merge);
 
 }  // namespace longhaul

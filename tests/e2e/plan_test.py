@@ -29,6 +29,8 @@ class PlanCommand(CommandTest):
     def test_json_has_the_promised_keys(self):
         plan = self.planned(*GPT2_OVER_A_WAN)
         self.assertLessEqual(KEYS, plan.keys())
+        self.assertEqual(plan["codec"], "top_k/bf16")
+        self.assertGreater(plan["relative_steps"], 1)
         self.assertGreater(plan["efficiency"], 0.95)
         self.assertAlmostEqual(plan["efficiency"], 0.25 / plan["step_time_s"], places=6)
 
@@ -47,6 +49,7 @@ class PlanCommand(CommandTest):
         # Dense updates once in 30 steps: 30 steps of computing, two latencies, and 496 MB up and down.
         plan = self.planned(*GPT2_OVER_A_WAN, "--recipe", "diloco")
         self.assertEqual(plan["period_steps"], 30)
+        self.assertIsNone(plan["relative_steps"])  # nobody has run what would tell
         self.assertAlmostEqual(plan["step_time_s"], (30 * 0.25 + 0.06 + 2 * 496e6 / 62.5e6) / 30, places=3)
 
     def test_d_sgd_waits_for_the_network(self):
