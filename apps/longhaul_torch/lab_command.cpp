@@ -7,6 +7,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "apps/longhaul/command.h"
@@ -159,15 +160,26 @@ void print_results(const LabArguments& arguments, const lab::Scenario& scenario,
   if (!runs.empty()) std::cout << "report: " << files.report().string() << '\n';
 }
 
-// Runs that cannot be replayed are left out and named.
-Status replay_runs(const std::string& directory, const lab::Scenario& scenario, LabFiles& files) {
+template <typename T>
+bool is_asked_for(const std::vector<T>& list, const T& one) {
+  return list.empty() || std::ranges::find(list, one) != list.end();
+}
+
+// All runs of the directory, or those of the recipes and seeds that are asked for. What cannot be
+// replayed is left out and named.
+Status replay_runs(const std::string& directory, const lab::Scenario& scenario,
+                   const lab::StudyRequest& wanted, LabFiles& files) {
   Result<std::vector<RunResult>> runs = read_runs(directory);
   if (!runs.ok()) return runs.error();
   std::size_t replayed = 0;
+  std::set<std::string> told;
   for (RunResult& run : *runs) {
+    if (!is_asked_for(wanted.recipes, run.recipe) || !is_asked_for(wanted.seeds, run.seed))
+      continue;
     Result<RunResult> again = lab::replay(scenario, std::move(run));
     if (!again.ok()) {
-      std::cerr << "longhaul lab: left out: " << again.error().message << '\n';
+      if (const std::string& why = again.error().message; told.insert(why).second)
+        std::cerr << "longhaul lab: left out: " << why << '\n';
       continue;
     }
     ++replayed;
@@ -206,7 +218,9 @@ int run_lab(const LabArguments& arguments) {
   }
   notice_interrupts();
   Status outcome = Done{};
-  if (!arguments.replay.empty()) outcome = replay_runs(arguments.replay, scenario, *files);
+  if (!arguments.replay.empty())  // an oracle's recipes are run, and judged by all that is there
+    outcome = replay_runs(arguments.replay, scenario,
+                          arguments.oracle ? lab::StudyRequest{} : *request, *files);
   if (outcome.ok() && (arguments.replay.empty() || arguments.oracle))
     outcome = Study(*points, std::move(setup), *files).run();
   const Result<std::vector<RunResult>> runs = files->finish(scenario);

@@ -55,6 +55,10 @@ class Results(LabCommand):
         for replayed, run in zip(json.loads(done.stdout)["runs"], again, strict=True):
             for key in ("recipe", "digest", "virtual_s", "step_time_s", "time_to_target_s", "bytes_up"):
                 self.assertEqual(replayed[key], run[key], key)
+        one = self.longhaul("lab", "smoke", "--replay", "first", "--recipe", "static", "--out", "one", "--json")
+        self.assertEqual([run["recipe"] for run in json.loads(one.stdout)["runs"]], ["static"])
+        self.assert_refused(self.longhaul("lab", "smoke", "--replay", "first", "--seed", "9", "--out", "none"),
+                            "no run to replay", code=1)
 
     def test_a_lab_that_cannot_begin_leaves_the_results_before_it(self):
         self.assertEqual(self.longhaul("lab", "smoke", "--recipe", "d-sgd", "--out", "kept").returncode, 0)
