@@ -45,8 +45,9 @@ const std::array<DataSet, 3>& data_sets() {
        .is_cifar = false},
       {.name = "cifar-10",
        .directory = "cifar-10-batches-bin",
-       .advice = "unpack cifar-10-binary.tar.gz there (data_batch_1.bin … data_batch_5.bin, "
-                 "test_batch.bin) or name its directory (--set data.path=DIR)",
+       .advice =
+           "unpack cifar-10-binary.tar.gz there (data_batch_1.bin … data_batch_5.bin, "
+           "test_batch.bin) or name its directory (lab: --set data.path=DIR, train: --data DIR)",
        .mean = {0.4914F, 0.4822F, 0.4465F},
        .deviation = {0.2470F, 0.2435F, 0.2616F},
        .is_cifar = true},

@@ -73,6 +73,9 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
   if (!job.ok()) return job.error();
   const Result<EngineSetup> engine = lab::engine_setup(*job, {});
   if (!engine.ok()) return engine.error();
+  if (engine->recipe.is_free || engine->recipe.planner == PlannerKind::kClairvoyant)
+    return Error{ErrorCode::kInvalidArgument, "--recipe: " + std::string(engine->recipe.name) +
+                                                  " is for the lab: no link is free or foreseen"};
   Result<Seconds> patience = parse_duration(arguments.patience);
   if (!patience.ok()) return std::move(patience).error().within("--patience");
   const std::size_t replicas = job->scenario.replicas.size();
@@ -139,6 +142,9 @@ int run_hub(const HubArguments& arguments) {
   if (!task.ok()) return complain(task.error(), kExitWrongUse);
   const Result<access::Address> address = listening_address(arguments.listen);
   if (!address.ok()) return complain(Error(address.error()).within("--listen"), kExitWrongUse);
+  if (!arguments.keys.empty() && arguments.is_insecure)
+    return complain({ErrorCode::kInvalidArgument, "--insecure: not together with --keys"},
+                    kExitWrongUse);
   if (arguments.keys.empty() && !arguments.is_insecure && !is_loopback(address->host))
     return complain({ErrorCode::kInvalidArgument,
                      "--listen " + arguments.listen +

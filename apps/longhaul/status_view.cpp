@@ -32,14 +32,18 @@ std::string plain(std::string text) {
   return text;
 }
 
+std::string loss_text(const v1::MemberReport& member) {
+  return member.step() == 0 ? "-" : formatted("%.4g", member.loss());
+}
+
 std::string member_line(const v1::MemberReport& member) {
   std::array<char, 256> line{};
-  (void)std::snprintf(
-      line.data(), line.size(), "%-16s %4u %-7s %8llu %9.4g %6.0f%% %10s %10s %9s\n",
-      plain(member.name()).c_str(), member.slot(), state_of(member).c_str(),
-      static_cast<unsigned long long>(member.step()), member.loss(), 100 * member.waiting_share(),
-      rate_text(member.up_bytes_per_s()).c_str(), rate_text(member.down_bytes_per_s()).c_str(),
-      time_text(member.latency_s()).c_str());
+  (void)std::snprintf(line.data(), line.size(), "%-16s %4u %-7s %8llu %9s %6.0f%% %10s %10s %9s\n",
+                      plain(member.name()).c_str(), member.slot(), state_of(member).c_str(),
+                      static_cast<unsigned long long>(member.step()), loss_text(member).c_str(),
+                      100 * member.waiting_share(), rate_text(member.up_bytes_per_s()).c_str(),
+                      rate_text(member.down_bytes_per_s()).c_str(),
+                      time_text(member.latency_s()).c_str());
   return line.data();
 }
 
@@ -105,8 +109,8 @@ std::string status_text(const v1::StatusReport& report) {
           std::to_string(report.strangers()) + " connections, " +
           std::to_string(report.rejected()) + " messages; " + std::to_string(report.mismatches()) +
           " models that differed\n";
-  text += "replicas  " + std::to_string(report.members_size()) + " of " +
-          std::to_string(report.replicas()) + '\n';
+  const auto here = std::ranges::count_if(report.members(), &v1::MemberReport::is_connected);
+  text += "replicas  " + std::to_string(here) + " of " + std::to_string(report.replicas()) + '\n';
   if (report.members_size() == 0) return text;
   text +=
       "\nname             slot state       step      loss waiting         up       down   "

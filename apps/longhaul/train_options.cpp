@@ -42,8 +42,11 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
   add_rate(*train, arguments.rate, "Send updates at this rate at most, such as 20mbit");
   train->add_option("--book", arguments.book,
                     "Write down what is submitted, merged and returned, for tests/e2e/books.py");
-  train->add_flag("--evaluate", arguments.evaluate,
-                  "Do not train: score the copies named on standard input, one per line");
+  train
+      ->add_flag("--evaluate", arguments.evaluate,
+                 "Do not train: score the copies named on standard input, as STEP TIME FILE, and "
+                 "remove them")
+      ->group("");  // of rehearsals
   train->add_flag("--json", arguments.json, "Events, one JSON object per line");
   train->footer(
       "Model, data and recipe come from the hub. Ctrl-C leaves the run in order; a second one "

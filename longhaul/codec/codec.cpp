@@ -75,6 +75,11 @@ Error unknown_codec(std::string_view name) {
 
 }  // namespace
 
+bool drops_elements(CodecKind kind) {
+  return kind == CodecKind::kTopK || kind == CodecKind::kChunkTopK || kind == CodecKind::kRandomK ||
+         kind == CodecKind::kCocktail;
+}
+
 std::string CodecSpec::name() const {
   std::string text(row_of(kind).name);
   return kind == CodecKind::kSign ? text : text.append("/").append(name_of(values));

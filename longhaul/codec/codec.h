@@ -70,6 +70,9 @@ enum class CodecKind : std::uint8_t {
   kSharedLowRank  // on a basis that all replicas have learnt from the means
 };
 
+// By the keep ratio that it is given.
+bool drops_elements(CodecKind kind);
+
 struct CodecSpec {
   CodecKind kind = CodecKind::kDense;
   ValueFormat values = ValueFormat::kFp32;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "longhaul/lab/run.h"
@@ -67,8 +68,9 @@ Status check_planned(const std::string& text, PlannerKind planner, const RecipeS
   const bool keeps_merge = planner == PlannerKind::kDeco || planner == PlannerKind::kAccordion;
   if (settings.merge && !keeps_merge) return refuse("merge");
   if (settings.period_steps.value_or(1) > 1) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "recipe " + text + ": period_steps is not for you to set (static takes it)"};
+    return Error{
+        ErrorCode::kInvalidArgument,
+        "recipe " + text + ": period_steps: a recipe with a planner takes none (static does)"};
   }
   return Done{};
 }
@@ -95,8 +97,12 @@ Status check_together(const std::string& text, const Recipe& recipe, const Train
   if (plan.period_steps > 1 && static_cast<std::size_t>(plan.period_steps) > train.steps) {
     return refuse("period_steps " + std::to_string(plan.period_steps) +
                   " is longer than the run, train.steps = " + std::to_string(train.steps) +
-                  ": no round would close");
+                  ": no round would close; set fewer, or train longer");
   }
+  if (static_cast<std::size_t>(plan.delay_steps) >= train.steps)
+    return refuse("delay_steps " + std::to_string(plan.delay_steps) +
+                  " is as long as the run, train.steps = " + std::to_string(train.steps) +
+                  ": no mean would be merged in it");
   if (plan.merge == Merge::kAnchor && plan.delay_steps > kMostAnchors * plan.period_steps)
     return refuse("merge = anchor keeps an anchor for each period of delay, at most " +
                   std::to_string(kMostAnchors));
@@ -129,6 +135,10 @@ Result<ChosenRecipe> chosen_recipe(const Scenario& scenario, const RecipeChoice&
     if (settings.outer_lr && chosen.recipe.plan.merge != Merge::kOuter)
       return bad(choice.text, "outer_lr with merge = outer only, got merge = " +
                                   std::string(name_of(chosen.recipe.plan.merge)));
+    if (settings.keep_ratio.value_or(1) < 1 && !drops_elements(chosen.recipe.codec.kind))
+      return bad(choice.text,
+                 "keep_ratio with a codec that leaves elements out (top_k/bf16), got " +
+                     chosen.recipe.codec.name() + ", which sends all");
   }
   LocalSteps& local = chosen.recipe.local;
   if (local.outer_lr_by_replicas != nullptr)
@@ -144,11 +154,13 @@ Result<RecipeChoice> parse_recipe_choice(const std::string& text) {
   std::getline(parts, choice.name, ':');
   const Result<Recipe> row = find_recipe(choice.name);
   if (!row.ok()) return row.error();
+  std::set<std::string> keys;
   for (std::string part; std::getline(parts, part, ':');) {
     const std::size_t equals = part.find('=');
     if (equals == std::string::npos) return bad(text, "key=value after each colon");
-    const Status applied =
-        apply(text, part.substr(0, equals), part.substr(equals + 1), choice.settings);
+    const std::string key = part.substr(0, equals);
+    if (!keys.insert(key).second) return bad(text, "each key once, got " + key + " twice");
+    const Status applied = apply(text, key, part.substr(equals + 1), choice.settings);
     if (!applied.ok()) return applied.error();
   }
   return choice;

@@ -90,9 +90,13 @@ std::string unknown_key(const std::string& full_name, const std::string& table,
                         const std::string& name, const std::vector<ScenarioKey>& keys) {
   std::string suggestion = nearest(table, name, keys);
   if (table.empty() && suggestion.empty()) suggestion = nearest_table(name, keys);
-  // [recipe.NAME]: say it with the name that was written.
-  if (suggestion.starts_with("recipe.") && full_name.rfind('.') != std::string::npos)
-    suggestion = full_name.substr(0, full_name.rfind('.')) + suggestion.substr(6);
+  // [recipe.NAME]: say it with the name that was written, if one was.
+  if (suggestion.starts_with("recipe.")) {
+    const bool has_name =
+        full_name.starts_with("recipe.") && std::ranges::count(full_name, '.') > 1;
+    suggestion = (has_name ? full_name.substr(0, full_name.rfind('.')) : "recipe.NAME") +
+                 suggestion.substr(6);
+  }
   return full_name + ": unknown key" +
          (suggestion.empty() ? "; docs/scenario.md lists all keys"
                              : "; did you mean " + suggestion + '?');

@@ -1,5 +1,6 @@
 #include "longhaul/lab/study.h"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -43,6 +44,8 @@ Result<std::vector<RecipeChoice>> choices_of(const StudyRequest& request,
     if (!choice.ok()) return choice.error();
     const Result<ChosenRecipe> chosen = chosen_recipe(scenario, *choice);
     if (!chosen.ok()) return chosen.error();
+    if (std::ranges::find(choices, text, &RecipeChoice::text) != choices.end())
+      return wrong_use("--recipe: expected each recipe once, got " + text + " twice");
     choices.push_back(std::move(choice).value());
   }
   return choices;
@@ -111,6 +114,8 @@ Result<std::vector<std::uint64_t>> parse_seeds(std::string_view text) {
     const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), seed);
     if (failure != std::errc{} || end != part.data() + part.size())
       return wrong_use("expected whole numbers such as 1,2,3, got " + std::string(text));
+    if (std::ranges::find(seeds, seed) != seeds.end())
+      return wrong_use("expected each seed once, got " + part + " twice");
     seeds.push_back(seed);
   }
   if (seeds.empty()) return wrong_use("expected whole numbers such as 1,2,3, got none");

@@ -141,6 +141,8 @@ class HubRefusals(HubCommand):
                 (("hub", "smoke", "--listen", "nonsense"), "--listen", "HOST:PORT"),
                 (("hub", "smoke", "--recipe", "d-gsd"), "d-gsd", "d-sgd"),
                 (("hub", "smoke", "--recipe", "auto,d-sgd"), "one recipe", "auto,d-sgd"),
+                (("hub", "smoke", "--recipe", "ideal"), "--recipe", "for the lab"),
+                (("hub", "smoke", "--keys", "k", "--insecure"), "--insecure", "not together with --keys"),
                 (("hub", "smoke", "--patience", "long"), "--patience", "long"),
                 (("hub", "smoke", "--seed", "-1"), "--seed", "whole number", "-1"),
                 (("hub", "smoke", "--start-with", "4"), "--start-with", "at most 3"),

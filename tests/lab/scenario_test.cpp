@@ -155,7 +155,8 @@ TEST(Scenario, ErrorsOfSettingsNameTheSetting) {
             "--set link.up=0mbit: link.up: expected a bandwidth above 0 such as \"20mbit\", got "
             "0mbit");
   EXPECT_THAT(complaint("", {{"link.upp", "1"}}), HasSubstr("did you mean link.up?"));
-  EXPECT_THAT(complaint("", {{"recipe.lr", "1"}}), HasSubstr("unknown key"));
+  EXPECT_THAT(complaint("", {{"recipe.lr", "1"}}), HasSubstr("did you mean recipe.NAME.lr?"));
+  EXPECT_THAT(complaint("", {{"outer_lr", "1"}}), HasSubstr("did you mean recipe.NAME.outer_lr?"));
 }
 
 TEST(Scenario, ALearningRateFromTheCommandLineWinsOverThatOfARecipe) {

@@ -38,6 +38,9 @@ TEST(Study, FindsWrongUseBeforeTheFirstRun) {
   StudyRequest request = smoke();
   request.recipes = {"d-sgd", "magic"};
   EXPECT_THAT(study_points(request).error().message, HasSubstr("magic"));
+  request.recipes = {"d-sgd", "static", "d-sgd"};
+  EXPECT_THAT(study_points(request).error().message,
+              HasSubstr("each recipe once, got d-sgd twice"));
   request = smoke();
   request.grid = {{"train.lr", {"0.1", "fast"}}};
   EXPECT_THAT(study_points(request).error().message, HasSubstr("train.lr=fast"));
@@ -60,6 +63,7 @@ TEST(StudyOptions, AreReadAsPeopleWriteThem) {
 TEST(StudyOptions, SayWhatTheyExpect) {
   EXPECT_THAT(parse_seeds("1,x").error().message, HasSubstr("such as 1,2,3, got 1,x"));
   EXPECT_THAT(parse_seeds("").error().message, HasSubstr("got none"));
+  EXPECT_THAT(parse_seeds("1,2,1").error().message, HasSubstr("each seed once, got 1 twice"));
   EXPECT_THAT(parse_setting("lr").error().message, HasSubstr("table.key=value"));
   EXPECT_THAT(parse_grid_axis("train.lr=").error().message, HasSubstr("value,value"));
 }
