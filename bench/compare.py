@@ -27,6 +27,10 @@ def shown(value, digits):
     return "–" if value is None else f"{value:.{digits}f}"
 
 
+def three_digits(value):
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
 class Comparison:
     def __init__(self, options):
         self.options = options
@@ -53,7 +57,7 @@ class Comparison:
 def table_row(row):
     runs = row["runs"]
     many = lambda key, digits=0: ", ".join(shown(run[key], digits) for run in runs)
-    megabytes = lambda key: f"{sum(run[key] for run in runs) / len(runs) / 1e6:.3g}"
+    megabytes = lambda key: three_digits(sum(run[key] for run in runs) / len(runs) / 1e6)
     return (f"| `{row['recipe']}` | {row['lr']} | {many('time_to_target_s', 1)} | {many('steps_to_target')} "
             f"| {1000 * runs[0]['step_time_s']:.0f} ms | {megabytes('bytes_up')}, {megabytes('bytes_down')} "
             f"| {many('final_loss', 3)} |")
