@@ -44,11 +44,13 @@ std::unique_ptr<Engine> Replica::make_engine(const Plan& plan) {
 Status Replica::start(Deadline deadline) {
   const Result<std::optional<Plan>> told = client_.first_plan(deadline);
   if (!told.ok()) return told.error();
-  const Plan plan = told->value_or(setup_.engine.recipe.plan);  // which the hub's state replaces
+  const Plan plan = told->value_or(setup_.engine.recipe.plan);
   Status fits = check_plan(plan, setup_.engine);
   if (!fits.ok()) return std::move(fits).error().within("plan of the hub");
   engine_ = make_engine(plan);
-  return Done{};
+  // Who comes late has the hub's state, and nothing before it: no checkpoint can be of the plan
+  // that was only guessed.
+  return *told ? Done{} : replace_state();
 }
 
 Status Replica::resume(const State& checkpoint) {

@@ -22,7 +22,6 @@ class FaultRun {
  public:
   FaultRun(HubRunSetup setup, std::uint64_t seed) : setup_(std::move(setup)), random_(seed) {
     std::filesystem::remove_all(setup_.directory);
-    setup_.is_open_ended = true;
     start_hub();
     for (std::size_t slot = 0; slot < setup_.replicas; ++slot) start(slot);
   }
@@ -35,7 +34,8 @@ class FaultRun {
   FaultRun(const FaultRun&) = delete;
   FaultRun& operator=(const FaultRun&) = delete;
 
-  // One more fault, of any kind, and a while until the next. Replicas are killed only if they may.
+  // One more fault, of any kind, and a while until the next: often so short that what the first one
+  // broke is not repaired yet. Replicas are killed only if they may.
   void fault(bool may_kill_replicas) {
     const std::size_t slot = random_() % setup_.replicas;
     switch (random_() % (may_kill_replicas ? 10 : 7)) {
@@ -57,7 +57,8 @@ class FaultRun {
       default:
         kill_or_start(slot);
     }
-    wait(Seconds(0.001 * static_cast<double>(random_() % 60)));
+    const double most_ms = random_() % 2 == 0 ? 4 : 60;
+    wait(Seconds(1e-3 * std::uniform_real_distribution<>(0, most_ms)(random_)));
   }
   void cut_or_restore(std::size_t slot) {
     if (!replicas_[slot]) return start(slot);
@@ -67,6 +68,7 @@ class FaultRun {
   void kill_or_start(std::size_t slot) {
     if (!replicas_[slot]) return start(slot);
     replicas_[slot]->stop();
+    if (replicas_[slot]->has_ended()) return;
     if (setup_.save_every > 0 && replicas_[slot]->saved()) saved_[slot] = replicas_[slot]->saved();
     replicas_[slot].reset();
   }
@@ -85,12 +87,9 @@ class FaultRun {
   [[nodiscard]] bool reaches(std::uint64_t round) {
     return soon([&] { return hub_->status().next_round >= round; });
   }
-  // Everyone is here again; the run ends a while later.
+  // Of a run that is open-ended: everyone is here again, and the run ends a while later.
   [[nodiscard]] bool finishes() {
-    for (std::size_t slot = 0; slot < setup_.replicas; ++slot) {
-      if (!replicas_[slot]) start(slot);
-      if (is_cut_[slot]) cut_or_restore(slot);
-    }
+    bring_back_all();
     const bool is_back = soon([&] {
       const HubStatus status = hub_->status();
       return std::ranges::count_if(status.replicas, [](const auto& replica) {
@@ -99,9 +98,14 @@ class FaultRun {
     });
     const bool goes_on = reaches(hub_->status().next_round + kLastSteps);
     hub_->finish();
-    for (const auto& replica : replicas_) replica->wait();
-    // Means are sent before those who watch are told: the books are complete once the hub says so.
-    return is_back && goes_on && soon([&] { return hub_->status().is_finished; });
+    return is_back && goes_on && has_ended();
+  }
+  // Of a run with a last step: faults go on beyond it, then everyone comes for what is left.
+  [[nodiscard]] bool finishes_among_faults() {
+    const auto is_running = [](const auto& replica) { return !replica || !replica->has_ended(); };
+    for (int i = 0; i < kMostFaults && std::ranges::any_of(replicas_, is_running); ++i) fault(true);
+    bring_back_all();
+    return has_ended();
   }
 
   // All end at the same step, with one model.
@@ -127,7 +131,19 @@ class FaultRun {
 
  private:
   static constexpr std::uint64_t kLastSteps = 600;
+  static constexpr int kMostFaults = 500;
 
+  void bring_back_all() {
+    for (std::size_t slot = 0; slot < setup_.replicas; ++slot) {
+      if (!replicas_[slot]) start(slot);
+      if (is_cut_[slot]) cut_or_restore(slot);
+    }
+  }
+  // Means are sent before those who watch are told: the books are complete once the hub says so.
+  [[nodiscard]] bool has_ended() {
+    for (const auto& replica : replicas_) replica->wait();
+    return soon([&] { return hub_->status().is_finished; });
+  }
   void start_hub() {
     Hub::Options options;
     if (setup_.ledger != nullptr)

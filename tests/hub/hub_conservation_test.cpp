@@ -25,6 +25,7 @@ HubRunSetup conserving_setup(const std::string& recipe, Ledger& ledger) {
           .journal = {.rounds = 1'000'000, .log_rounds = 1'000'000},
           .silence = Seconds(0.2),
           .step_time = Seconds(0.0005),
+          .is_open_ended = true,
           .ledger = &ledger};
 }
 
@@ -32,6 +33,20 @@ std::string test_name(const ::testing::TestParamInfo<std::string>& recipe) {
   std::string name = recipe.param;
   std::ranges::replace(name, '-', '_');
   return name;
+}
+
+// Every replica has always gone on from where it was, or from a checkpoint.
+void expect_books_in_order(const FaultRun& run, const Ledger& ledger) {
+  for (std::size_t slot = 0; slot < 3; ++slot) {
+    const std::optional<Replaced>& replaced = run.replica(slot).replaced();
+    EXPECT_TRUE(!replaced || (replaced->updates == 0 && replaced->residual == 0)) << slot;
+    EXPECT_EQ(run.replica(slot).differing(), 0U) << slot;
+    EXPECT_LT(ledger.imbalance(slot, run.replica(slot).engine().residual()), kHubTolerance) << slot;
+  }
+  EXPECT_EQ(ledger.lost(), std::vector<testing::SlotRound>());
+  EXPECT_EQ(ledger.counted_twice(), 0U);
+  EXPECT_EQ(ledger.closed_twice(), 0U);
+  EXPECT_EQ(ledger.wrong_means(), 0U);
 }
 
 class HubConservation : public ::testing::TestWithParam<std::string> {};
@@ -43,19 +58,46 @@ TEST_P(HubConservation, HoldsThroughBrokenLinksAndHubsThatAreKilled) {
   for (int i = 0; i < 30; ++i) run.fault(false);
   ASSERT_TRUE(run.finishes());
   run.expect_one_good_model();
-  for (std::size_t slot = 0; slot < 3; ++slot)
-    EXPECT_LT(ledger.imbalance(slot, run.replica(slot).engine().residual()), kHubTolerance) << slot;
-  EXPECT_EQ(ledger.lost(), std::vector<testing::SlotRound>());
+  expect_books_in_order(run, ledger);
   EXPECT_GT(ledger.returned(), 0U);  // else the test tests little
-  EXPECT_EQ(ledger.counted_twice(), 0U);
-  EXPECT_EQ(ledger.closed_twice(), 0U);
-  EXPECT_EQ(ledger.wrong_means(), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Hub, HubConservation,
                          ::testing::Values("static", "dd-ef-sgd", "dga", "deco", "deco-late",
                                            "olco3-oc"),
                          test_name);
+
+// Replicas are killed too and do again what came after their checkpoints, links break while they
+// do, and none of it stops at the last step.
+class HubConservationToTheEnd : public ::testing::TestWithParam<std::tuple<std::string, int>> {};
+
+TEST_P(HubConservationToTheEnd, HoldsThroughFaultsOfAllKindsInTheMidstOfEachOther) {
+  const auto& [recipe, seed] = GetParam();
+  Ledger ledger(kElements);
+  HubRunSetup setup = conserving_setup(recipe, ledger);
+  setup.directory += "_to_the_end_" + std::to_string(seed);
+  setup.is_open_ended = false;
+  setup.steps = 600;
+  setup.save_every = 20;
+  setup.may_look_ahead = false;
+  setup.patience = Seconds(0.5);  // whoever is cut off at the end cannot take its leave
+  FaultRun run(setup, static_cast<std::uint64_t>(seed));
+  ASSERT_TRUE(run.finishes_among_faults());
+  run.expect_one_model();
+  EXPECT_EQ(run.replica(0).engine().steps_done(), setup.steps);
+  expect_books_in_order(run, ledger);
+}
+
+INSTANTIATE_TEST_SUITE_P(Hub, HubConservationToTheEnd,
+                         ::testing::Combine(::testing::Values("dd-ef-sgd", "deco-late", "auto",
+                                                              "olco3-oc"),
+                                            ::testing::Range(1, 4)),
+                         [](const auto& one) {
+                           std::string name = std::get<0>(one.param) + '_' +
+                                              std::to_string(std::get<1>(one.param));
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 // What a killed replica had not sent is its own loss; what the hub took is in one mean.
 TEST(HubConservation, WhatTheHubTookIsInOneMeanThoughReplicasAreKilled) {

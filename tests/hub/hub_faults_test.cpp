@@ -89,6 +89,19 @@ TEST_F(HubFaults, AReplicaThatStartsAnewGetsTheHubsState) {
   EXPECT_GT(replicas_[1]->steps(), 0U);
 }
 
+// Were it stopped before its first step, its checkpoint would be of a plan that nobody has.
+TEST_F(HubFaults, AReplicaThatComesLateHasTheHubsStateOnceItHasStarted) {
+  start({.steps = 6000});
+  ASSERT_TRUE(reaches(100));
+  replicas_[1].reset();
+  HubRunSetup only_starts = setup_;
+  only_starts.steps = 0;
+  TestReplica late(only_starts, 1, *hub_);
+  late.wait();
+  ASSERT_FALSE(late.failure()) << late.failure()->message;
+  EXPECT_GE(late.engine().steps_done(), 100U);
+}
+
 // It has done all its steps, and what it waits for is no longer at hand.
 TEST_F(HubFaults, AStateThatIsGivenAfterTheLastStepIsTakenToo) {
   setup_ = {.recipe = "dd-ef-sgd",

@@ -24,6 +24,7 @@ TEST_P(HubLongFaults, EndWithOneModelAndMeansThatAddUp) {
        .journal = {.rounds = static_cast<std::size_t>(seed) * 4, .log_rounds = 30},
        .silence = Seconds(0.2),
        .step_time = Seconds(0.0005),
+       .is_open_ended = true,
        .ledger = &ledger},
       static_cast<std::uint64_t>(seed));
   ASSERT_TRUE(run.reaches(50));

@@ -21,7 +21,8 @@ TEST_P(HubRandomFaults, TheRunGoesOnAndEndsWithOneModel) {
                          .directory = journal_of(GetParam()),
                          .journal = {.rounds = 12, .log_rounds = 30},
                          .silence = Seconds(0.2),
-                         .step_time = Seconds(0.0005)},
+                         .step_time = Seconds(0.0005),
+                         .is_open_ended = true},
                         digest_of(std::as_bytes(std::span(GetParam()))));
   ASSERT_TRUE(run.reaches(50));
   for (int i = 0; i < kFaults; ++i) run.fault(true);

@@ -43,6 +43,7 @@ struct HubRunSetup {
   std::filesystem::path directory;
   JournalLimits journal;
   Seconds silence{1};
+  Seconds patience{30};
   Seconds step_time{};
   bool is_open_ended = false;  // until the hub is told to finish; `steps` are of the schedule only
   Ledger* ledger = nullptr;
@@ -77,7 +78,8 @@ inline HubSetup hub_setup_of(const HubRunSetup& setup) {
                        .directory = setup.directory,
                        .journal = setup.journal},
           .start_with = setup.replicas,
-          .silence = setup.silence};
+          .silence = setup.silence,
+          .patience = setup.patience};
 }
 
 // Writes down what an engine of that setup takes from each gradient: the gradient itself, or with
@@ -174,6 +176,8 @@ class TestReplica {
   [[nodiscard]] std::uint64_t digest() const { return digest_of(engine().shared()); }
   [[nodiscard]] std::size_t reconnections() const { return client_.reconnections(); }
   [[nodiscard]] std::size_t steps() const { return steps_; }
+  // It has done all steps and taken its leave, or tried to.
+  [[nodiscard]] bool has_ended() const { return has_ended_; }
   [[nodiscard]] std::size_t sat_out() const { return sat_out_; }
   [[nodiscard]] double loss() const { return loss_; }
   // After stop(): its last checkpoint, or if there is none, how it stood. None before the start.
@@ -204,6 +208,7 @@ class TestReplica {
   Status begin(Deadline limit) {
     if (!resumed_) return retry([&](Deadline d) { return replica_.start(d); }, limit);
     if (setup_.ledger != nullptr) setup_.ledger->go_back(slot_, resumed_->taken);
+    if (setup_.save_every > 0) saved_ = resumed_;
     return replica_.resume(resumed_->state);
   }
   [[nodiscard]] bool is_done() const {
@@ -228,17 +233,19 @@ class TestReplica {
       const bool is_due = setup_.save_every > 0 && steps_ % setup_.save_every == 0;
       if (is_due || steps_ == setup_.save_after) saved_ = save();
     }
-    if (is_stopped_) {
-      if (!saved_) saved_ = save();
-      return;
-    }
+    if (!is_stopped_) end(limit);
+    if (!has_ended_ && !saved_) saved_ = save();
+  }
+  void end(Deadline limit) {
     const Result<StepFacts> done = retry([&](Deadline d) { return replica_.finish(d); }, limit);
+    if (is_stopped_) return;
     if (!done.ok()) {
-      fail(done.error());
+      failure_ = done.error();
     } else if (done->replaced) {
       replaced_ = done->replaced;
     }
     client_.leave();
+    has_ended_ = true;
   }
 
   template <typename Try>
@@ -274,6 +281,7 @@ class TestReplica {
   std::atomic<std::size_t> sat_out_{0};
   std::atomic<double> loss_{0};
   std::atomic<bool> is_stopped_{false};
+  std::atomic<bool> has_ended_{false};
   std::thread thread_;
 };
 

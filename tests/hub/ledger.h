@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "longhaul/base/mutex.h"
+#include "longhaul/codec/digest.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/exchange.h"
 #include "longhaul/hub/hub_core.h"
@@ -37,7 +38,7 @@ class Ledger {
   }
   void submitted(SlotRound what, const ByteBuffer& payload) {
     const MutexLock lock(mutex_);
-    submitted_[what].push_back(values_of(payload));
+    submitted_[what].push_back({.digest = digest_of(payload), .values = values_of(payload)});
     undone_.erase(what);
   }
   void collected(SlotRound what, const Mean& mean) {
@@ -49,10 +50,10 @@ class Ledger {
   void closed(const RoundOutcome& outcome) {
     if (outcome.members == 0 && outcome.decision) return;  // the start
     const MutexLock lock(mutex_);
-    std::set<std::size_t> slots;
-    for (const Contributor& one : outcome.contributors) slots.insert(one.slot);
-    const bool is_new = rounds_.try_emplace(outcome.step, Round{outcome.members, slots}).second;
-    if (!is_new || slots.size() != outcome.contributors.size()) ++closed_twice_;
+    Round round{.members = outcome.members};
+    for (const Contributor& one : outcome.contributors) round.digests.emplace(one.slot, one.digest);
+    if (round.digests.size() != outcome.contributors.size()) ++closed_twice_;
+    if (!rounds_.emplace(outcome.step, std::move(round)).second) ++closed_twice_;
   }
 
   // What a replica had taken from its gradients: one that goes on from a checkpoint takes what came
@@ -64,9 +65,11 @@ class Ledger {
   };
   [[nodiscard]] Taken taken(std::size_t slot) const {
     const MutexLock lock(mutex_);
-    return {.sum = updates_.at(slot),
-            .magnitude = magnitudes_.at(slot),
-            .submitted = submitted_by(slot)};
+    Taken taken{.submitted = submitted_by(slot)};
+    if (!updates_.contains(slot)) return taken;
+    taken.sum = updates_.at(slot);
+    taken.magnitude = magnitudes_.at(slot);
+    return taken;
   }
   void go_back(std::size_t slot, const Taken& taken) {
     const MutexLock lock(mutex_);
@@ -90,10 +93,8 @@ class Ledger {
   [[nodiscard]] std::size_t counted_twice() const {
     const MutexLock lock(mutex_);
     std::size_t count = 0;
-    for (const auto& [slot, step] : returned_) {
-      const auto round = rounds_.find(step);
-      if (round != rounds_.end() && round->second.contributors.contains(slot)) ++count;
-    }
+    for (const SlotRound& what : returned_)
+      count += is_in(what, submitted_.at(what).back()) ? 1 : 0;
     return count;
   }
 
@@ -103,43 +104,35 @@ class Ledger {
     const MutexLock lock(mutex_);
     std::vector<SlotRound> lost;
     for (const auto& [what, sent] : submitted_) {
-      const auto round = rounds_.find(what.second);
-      const bool is_in = round != rounds_.end() && round->second.contributors.contains(what.first);
-      if (!is_in && !returned_.contains(what) && !undone_.contains(what)) lost.push_back(what);
+      if (!is_in(what, sent.back()) && !returned_.contains(what) && !undone_.contains(what))
+        lost.push_back(what);
     }
     return lost;
   }
 
-  // |Σ updates - Σ contributions to means - residual| / Σ |update| of a replica that never
-  // restarted, and has merged everything.
+  // |Σ updates - Σ contributions to means - residual| / Σ |update| of a replica that has always
+  // gone on from where it was, or from a checkpoint, and has merged everything.
   [[nodiscard]] double imbalance(std::size_t slot, std::span<const float> residual) const {
     const MutexLock lock(mutex_);
     std::vector<double> off = updates_.at(slot);
     for (std::size_t i = 0; i < elements_; ++i) off[i] -= static_cast<double>(residual[i]);
     for (const auto& [step, round] : rounds_) {
-      const auto own = submitted_.find({slot, step});
-      if (!round.contributors.contains(slot) || own == submitted_.end()) continue;
-      for (std::size_t i = 0; i < elements_; ++i) off[i] -= own->second.front()[i];
+      const Submitted* own = taken_from({slot, step});
+      if (own == nullptr) continue;
+      for (std::size_t i = 0; i < elements_; ++i) off[i] -= own->values[i];
     }
     double sum = 0;
     for (const double value : off) sum += std::abs(value);
     return sum / magnitudes_.at(slot);
   }
 
-  // Means that are not the sum of what their contributors sent over the number of members. Where
-  // two lives of a replica submitted to one round, one of both is in it.
+  // Means that are not the sum of what their contributors sent over the number of members.
   [[nodiscard]] std::size_t wrong_means() const {
     const MutexLock lock(mutex_);
     std::size_t wrong = 0;
     for (const auto& [step, mean] : means_) {
       const auto round = rounds_.find(step);
-      if (round == rounds_.end()) continue;
-      std::vector<double> rest(elements_);
-      for (std::size_t i = 0; i < elements_; ++i)
-        rest[i] = static_cast<double>(mean[i]) * static_cast<double>(round->second.members);
-      const std::vector<std::size_t> slots(round->second.contributors.begin(),
-                                           round->second.contributors.end());
-      if (!adds_up(rest, slots, step)) ++wrong;
+      if (round != rounds_.end() && !adds_up(mean, step, round->second)) ++wrong;
     }
     return wrong;
   }
@@ -147,8 +140,27 @@ class Ledger {
  private:
   struct Round {
     std::size_t members = 0;
-    std::set<std::size_t> contributors;
+    std::map<std::size_t, std::uint64_t> digests;  // of what is in it, by slot
   };
+  struct Submitted {
+    std::uint64_t digest = 0;
+    std::vector<double> values;
+  };
+
+  [[nodiscard]] bool is_in(SlotRound what, const Submitted& sent) const REQUIRES(mutex_) {
+    const auto round = rounds_.find(what.second);
+    if (round == rounds_.end()) return false;
+    const auto digest = round->second.digests.find(what.first);
+    return digest != round->second.digests.end() && digest->second == sent.digest;
+  }
+  // Of what a replica submitted to a round, in one or several lives, that which is in the mean.
+  [[nodiscard]] const Submitted* taken_from(SlotRound what) const REQUIRES(mutex_) {
+    const auto all = submitted_.find(what);
+    if (all == submitted_.end()) return nullptr;
+    const auto found = std::ranges::find_if(
+        all->second, [&](const Submitted& one) REQUIRES(mutex_) { return is_in(what, one); });
+    return found == all->second.end() ? nullptr : &*found;
+  }
 
   [[nodiscard]] std::set<SlotRound> submitted_by(std::size_t slot) const REQUIRES(mutex_) {
     std::set<SlotRound> submitted;
@@ -162,24 +174,24 @@ class Ledger {
     if (!payload.empty()) add(PayloadView::parse(payload, elements_).value(), 1.0F, values);
     return {values.begin(), values.end()};
   }
-  [[nodiscard]] bool adds_up(const std::vector<double>& rest, std::span<const std::size_t> slots,
-                             std::uint64_t step) const REQUIRES(mutex_) {
-    if (slots.empty())
-      return std::ranges::all_of(rest, [](double v) { return std::abs(v) < 1e-4; });
-    const auto candidates = submitted_.find({slots.front(), step});
-    if (candidates == submitted_.end()) return false;
-    return std::ranges::any_of(candidates->second, [&](const std::vector<double>& sent) {
-      std::vector<double> less = rest;
-      for (std::size_t i = 0; i < elements_; ++i) less[i] -= sent[i];
-      return adds_up(less, slots.subspan(1), step);
-    });
+  [[nodiscard]] bool adds_up(std::span<const float> mean, std::uint64_t step,
+                             const Round& round) const REQUIRES(mutex_) {
+    std::vector<double> rest(elements_);
+    for (std::size_t i = 0; i < elements_; ++i)
+      rest[i] = static_cast<double>(mean[i]) * static_cast<double>(round.members);
+    for (const auto& [slot, digest] : round.digests) {
+      const Submitted* sent = taken_from({slot, step});
+      if (sent == nullptr) return false;
+      for (std::size_t i = 0; i < elements_; ++i) rest[i] -= sent->values[i];
+    }
+    return std::ranges::all_of(rest, [](double v) { return std::abs(v) < 1e-4; });
   }
 
   const std::size_t elements_;
   mutable Mutex mutex_;
   std::map<std::size_t, std::vector<double>> updates_ GUARDED_BY(mutex_);
   std::map<std::size_t, double> magnitudes_ GUARDED_BY(mutex_);
-  std::map<SlotRound, std::vector<std::vector<double>>> submitted_ GUARDED_BY(mutex_);
+  std::map<SlotRound, std::vector<Submitted>> submitted_ GUARDED_BY(mutex_);
   std::set<SlotRound> undone_
       GUARDED_BY(mutex_);  // by going back to a checkpoint, and not done again
   std::set<SlotRound> returned_ GUARDED_BY(mutex_);
