@@ -113,7 +113,7 @@ Admission admission_by(const std::string& directory) {
                    const std::string& certified) -> Status {
     if (name != certified)
       return Error{ErrorCode::kMismatch, "the certificate is made out to another name"};
-    const Result<access::Admission> admission = members->check(name, token);
+    const Result<access::Admission> admission = members->check(name, token, access::wall_now());
     if (!admission.ok()) return Error{ErrorCode::kIo, "the hub cannot read who is invited"};
     if (*admission == access::Admission::kOk) return Done{};
     return Error{ErrorCode::kMismatch, std::string(access::name_of(*admission))};

@@ -194,9 +194,11 @@ Result<WallTime> write_invite(const fs::path& directory, Guests& guests, const I
                             .issued = now,
                             .expires = facts->validity.until});
   std::ranges::sort(guests.members, {}, &Member::name);
-  if (Status saved = Members(directory).save_locked(guests.lock, guests.members); !saved.ok())
-    return std::move(saved).error();
+  Result<StagedFile> list = Members(directory).stage_locked(guests.lock, guests.members);
+  if (!list.ok()) return std::move(list).error();
+  // The invite's place may be anywhere: if it cannot be put there, an earlier one still holds.
   if (Status placed = std::move(*file).commit(); !placed.ok()) return std::move(placed).error();
+  if (Status saved = std::move(*list).commit(); !saved.ok()) return std::move(saved).error();
   return facts->validity.until;
 }
 

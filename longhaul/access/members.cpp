@@ -86,6 +86,8 @@ std::string_view name_of(Admission admission) {
       return "unknown name";
     case Admission::kRevoked:
       return "revoked";
+    case Admission::kExpired:
+      return "its invite has expired";
     case Admission::kWrongToken:
       return "wrong token";
   }
@@ -104,19 +106,25 @@ Result<std::vector<Member>> Members::list() const {
   return members;
 }
 
-Result<Admission> Members::check(std::string_view name, std::string_view token) const {
+Result<Admission> Members::check(std::string_view name, std::string_view token,
+                                 WallTime now) const {
   const Result<std::vector<Member>> members = list();
   if (!members.ok()) return members.error();
   const auto member = std::ranges::find(*members, name, &Member::name);
   if (member == members->end()) return Admission::kUnknown;
   if (member->revoked) return Admission::kRevoked;
+  if (now > member->expires) return Admission::kExpired;
   const bool is_theirs = equal_in_constant_time(sha256_hex(token), member->token_sha256);
   return is_theirs ? Admission::kOk : Admission::kWrongToken;
 }
 
-Status Members::save_locked(const DirectoryLock& /*lock*/,
-                            const std::vector<Member>& members) const {
-  Result<StagedFile> staged = StagedFile::write(file_, to_text(members));
+Result<StagedFile> Members::stage_locked(const DirectoryLock& /*lock*/,
+                                         const std::vector<Member>& members) const {
+  return StagedFile::write(file_, to_text(members));
+}
+
+Status Members::save_locked(const DirectoryLock& lock, const std::vector<Member>& members) const {
+  Result<StagedFile> staged = stage_locked(lock, members);
   if (!staged.ok()) return std::move(staged).error();
   return std::move(*staged).commit();
 }

@@ -28,7 +28,7 @@ struct Member {
 std::string to_text(const std::vector<Member>& members);
 Result<std::vector<Member>> parse_members(std::string_view text);
 
-enum class Admission : std::uint8_t { kOk, kUnknown, kRevoked, kWrongToken };
+enum class Admission : std::uint8_t { kOk, kUnknown, kRevoked, kExpired, kWrongToken };
 std::string_view name_of(Admission admission);
 
 // Reads its file anew at every call, so that a revocation holds for the next join. Callable from
@@ -41,10 +41,14 @@ class Members {
   [[nodiscard]] Result<std::vector<Member>> list() const;
 
   // The time of comparing tokens says nothing about them. Whether the name is that of the peer's
-  // certificate, and the certificate within its time, is for the caller and TLS to see.
-  [[nodiscard]] Result<Admission> check(std::string_view name, std::string_view token) const;
+  // certificate is for the caller to see. TLS looks at a certificate's time only when a session
+  // begins, not when it is taken up again.
+  [[nodiscard]] Result<Admission> check(std::string_view name, std::string_view token,
+                                        WallTime now) const;
 
-  // In one step: readers see the old list or the new one.
+  // A new list; committed, readers see the old one or the new one.
+  [[nodiscard]] Result<StagedFile> stage_locked(const DirectoryLock& lock,
+                                                const std::vector<Member>& members) const;
   Status save_locked(const DirectoryLock& lock, const std::vector<Member>& members) const;
 
  private:

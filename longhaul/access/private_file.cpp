@@ -121,6 +121,9 @@ void StagedFile::Remove::operator()(const fs::path* path) const {
 Result<StagedFile> StagedFile::write(const fs::path& path, std::string_view text) {
   if (path.filename().empty())
     return Error{ErrorCode::kInvalidArgument, path.string() + ": expected the name of a file"};
+  if (text.size() > kMostBytes)
+    return Error{ErrorCode::kInvalidArgument,
+                 path.string() + ": over 1 MiB, which nobody would read"};
   const fs::path beside =
       path.parent_path() / ('.' + path.filename().string() + '.' + random_hex(8));
   Status created = create_private_file(beside, text);

@@ -89,10 +89,10 @@ TEST_F(Authority, AdmitsWhomItInvited) {
   const Invite berlin = invited(keys, "berlin");
   const Invite oslo = invited(keys, "oslo");
   const Members members(keys);
-  EXPECT_EQ(members.check("berlin", berlin.token).value(), Admission::kOk);
-  EXPECT_EQ(members.check("berlin", oslo.token).value(), Admission::kWrongToken);
-  EXPECT_EQ(members.check("berlin", "").value(), Admission::kWrongToken);
-  EXPECT_EQ(members.check("paris", berlin.token).value(), Admission::kUnknown);
+  EXPECT_EQ(members.check("berlin", berlin.token, kToday).value(), Admission::kOk);
+  EXPECT_EQ(members.check("berlin", oslo.token, kToday).value(), Admission::kWrongToken);
+  EXPECT_EQ(members.check("berlin", "", kToday).value(), Admission::kWrongToken);
+  EXPECT_EQ(members.check("paris", berlin.token, kToday).value(), Admission::kUnknown);
   EXPECT_THAT(content(keys / "members.json"), testing::Not(HasSubstr(berlin.token)));
   EXPECT_THAT(names_in(keys), ElementsAre("berlin", "oslo"));
 }
@@ -101,11 +101,22 @@ TEST_F(Authority, RevocationHoldsForTheNextJoin) {
   const fs::path keys = hub("hub");
   const Invite berlin = invited(keys, "berlin");
   const Members members(keys);  // of a hub that runs all the time
-  EXPECT_EQ(members.check("berlin", berlin.token).value(), Admission::kOk);
+  EXPECT_EQ(members.check("berlin", berlin.token, kToday).value(), Admission::kOk);
   EXPECT_EQ(revoke(keys, "berlin", kToday).value(), kToday);
-  EXPECT_EQ(members.check("berlin", berlin.token).value(), Admission::kRevoked);
+  EXPECT_EQ(members.check("berlin", berlin.token, kToday).value(), Admission::kRevoked);
   EXPECT_EQ(revoke(keys, "berlin", kToday + days(1)).value(), kToday) << "since the first time";
   EXPECT_EQ(revoke(keys, "oslo", kToday).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(Authority, AnInviteThatHasExpiredIsRefusedWhateverTlsHasSeen) {
+  const fs::path keys = hub("hub");
+  InviteRequest wanted = request("berlin");
+  wanted.days = 1;
+  ASSERT_TRUE(invite(keys, wanted, kToday).ok());
+  const Invite berlin = read_invite(wanted.file, kToday).value();
+  const Members members(keys);
+  EXPECT_EQ(members.check("berlin", berlin.token, kToday + days(1)).value(), Admission::kOk);
+  EXPECT_EQ(members.check("berlin", berlin.token, kToday + days(2)).value(), Admission::kExpired);
 }
 
 TEST_F(Authority, InvitesANameAgainOnlyWhenTold) {
@@ -119,8 +130,8 @@ TEST_F(Authority, InvitesANameAgainOnlyWhenTold) {
   again.replace = true;
   ASSERT_TRUE(invite(keys, again, kToday).ok());
   const Invite second = read_invite(again.file, kToday).value();
-  EXPECT_EQ(Members(keys).check("berlin", first.token).value(), Admission::kWrongToken);
-  EXPECT_EQ(Members(keys).check("berlin", second.token).value(), Admission::kOk);
+  EXPECT_EQ(Members(keys).check("berlin", first.token, kToday).value(), Admission::kWrongToken);
+  EXPECT_EQ(Members(keys).check("berlin", second.token, kToday).value(), Admission::kOk);
 }
 
 TEST_F(Authority, DoesNotOverwriteAFileUnasked) {
@@ -178,11 +189,11 @@ TEST_F(Authority, ADamagedListAdmitsNobody) {
   const fs::path keys = hub("hub");
   const Invite berlin = invited(keys, "berlin");
   std::ofstream(keys / "members.json") << content(keys / "members.json").substr(0, 100);
-  const Result<Admission> refused = Members(keys).check("berlin", berlin.token);
+  const Result<Admission> refused = Members(keys).check("berlin", berlin.token, kToday);
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message, HasSubstr("members.json: damaged"));
   fs::remove(keys / "members.json");
-  EXPECT_EQ(Members(keys).check("berlin", berlin.token).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(Members(keys).check("berlin", berlin.token, kToday).error().code, ErrorCode::kNotFound);
 }
 
 }  // namespace

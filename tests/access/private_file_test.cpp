@@ -79,6 +79,14 @@ TEST_F(PrivateFile, WhatIsNoFileOrTooLongIsRefused) {
   EXPECT_THAT(read_file(directory_ / "long").error().message, HasSubstr("too long"));
 }
 
+TEST_F(PrivateFile, WhatCouldNotBeReadAgainIsNotWritten) {
+  const fs::path file = directory_ / "file";
+  const std::string most(std::size_t{1} << 20U, 'x');
+  ASSERT_TRUE(StagedFile::write(file, most).value().commit().ok());
+  EXPECT_EQ(read_private_file(file).value(), most);
+  EXPECT_FALSE(StagedFile::write(file, most + 'x').ok());
+}
+
 TEST_F(PrivateFile, StagedContentIsSeenWholeOrNotAtAll) {
   ASSERT_TRUE(create_private_file(directory_ / "a", "old").ok());
   {
