@@ -112,6 +112,7 @@ class GrpcConnector final : public Connector {
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(keepalive_.patience));
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // any number
     arguments.SetMaxReceiveMessageSize(kMostFrameBytes);
+    arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
     auto* reactor = new ClientReactor(  // deletes itself
         grpc::CreateCustomChannel(address_, credentials_, arguments), std::move(events),
         Connection{.address = address_, .is_tls = is_tls_});

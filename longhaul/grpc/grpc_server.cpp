@@ -99,6 +99,7 @@ class RunningServer final : public GrpcServer {
     grpc::ServerBuilder builder;
     builder.RegisterService(&service_);
     builder.SetMaxReceiveMessageSize(kMostFrameBytes);
+    builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMilliseconds);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "longhaul/link/relay.h"
+#include "tests/grpc/compressing_peer.h"
 #include "tests/transport/stream_conformance.h"
 
 namespace longhaul {
@@ -101,6 +102,16 @@ TEST(GrpcConnector, AConnectionThatBreaksAfterTheHubWasHeardIsToldAsSuch) {
   const std::optional<StreamClosed> closed = inbox->next<StreamClosed>();
   ASSERT_TRUE(closed);
   EXPECT_EQ(closed->why.message.find("TLS"), std::string::npos) << closed->why.message;
+}
+
+// A few bytes may stand for a thousand times as many, and gRPC counts them when they are there.
+TEST(GrpcServer, DoesNotInflateWhatItIsSent) {
+  TestAcceptor acceptor;
+  const auto server = GrpcServer::start({}, acceptor).value();
+  const auto peer = send_compressed(server->port());
+  const StreamPtr at_hub = acceptor.inbox->next<StreamOpened>()->stream;
+  at_hub->read();
+  EXPECT_TRUE(acceptor.inbox->next<StreamClosed>());
 }
 
 TEST(GrpcServer, EndsStreamsThatAreOpenWhenItGoes) {
