@@ -18,6 +18,7 @@
 #include "longhaul/access/authority.h"
 #include "longhaul/access/members.h"
 #include "longhaul/access/names.h"
+#include "longhaul/base/descriptors.h"
 #include "longhaul/base/memory.h"
 #include "longhaul/base/units.h"
 #include "longhaul/grpc/grpc_transport.h"
@@ -166,6 +167,7 @@ int run_hub(const HubArguments& arguments) {
   if (!directory.ok()) return complain(directory.error(), kExitFailed);
   notice_interrupts();
   keep_freed_memory();
+  raise_descriptor_limit();
   const SystemClock clock;
   const Log log = Log().named("hub");
   const auto lines = arguments.json ? std::make_shared<Lines>(kMostLines) : nullptr;

@@ -13,13 +13,16 @@
 #include <system_error>
 #include <utility>
 
+#include "longhaul/base/descriptors.h"
+
 namespace longhaul {
 namespace {
 
 using asio::ip::tcp;
 
 constexpr std::string_view kHttp2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-constexpr std::string_view kTls{"\x16\x03", 2};    // a handshake, of version 3 and something
+constexpr std::string_view kTls{"\x16\x03", 2};  // a handshake, of version 3 and something
+constexpr int kReserved = 64;
 constexpr std::chrono::milliseconds kBreath{100};  // before trying again where sockets ran out
 
 std::string what_it_is(std::string_view said, bool is_tls) {
@@ -116,10 +119,16 @@ class Doorman::Loop {
 
   // Who means well speaks at once: where there are too many, who has waited longest does not.
   void admit_on_loop(tcp::socket socket) {
-    if (visitors_.size() >= setup_.most)
-      end_on_loop(visitors_.begin()->first, "too many that have not said anything");
     std::error_code ignored;
     socket.non_blocking(true, ignored);
+    // The system gives the lowest number that is free. Those who are in count too, in whichever
+    // state gRPC has them: without an end to it strangers would take what a journal needs.
+    if (socket.native_handle() >= first_reserved_) {
+      hear_out(socket);
+      return turn_away_("too many connections are open");
+    }
+    if (visitors_.size() >= setup_.most)
+      end_on_loop(visitors_.begin()->first, "too many that have not said anything");
     socket.set_option(tcp::no_delay(true), ignored);
     const VisitorId id = next_++;
     Visitor& visitor = visitors_.try_emplace(id, std::move(socket)).first->second;
@@ -181,6 +190,8 @@ class Doorman::Loop {
   }
 
   const Setup setup_;
+  const int first_reserved_ = setup_.first_reserved > 0 ? setup_.first_reserved
+                                                        : descriptor_limit() - kReserved;
   const Welcome welcome_;
   const TurnAway turn_away_;
   asio::io_context context_{1};

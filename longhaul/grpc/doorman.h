@@ -26,6 +26,9 @@ class Doorman {
     bool is_tls = false;     // what is expected
     Seconds patience{20.0};  // for first words
     std::size_t most = 512;  // connections that have not said them
+    // Descriptors from this number on are for what the hub itself has to open. 0: the last 64 that
+    // the system gives.
+    int first_reserved = 0;
   };
   // One whose first words are right, and which bytes these were. The descriptor is the callee's.
   using Welcome = std::function<void(int descriptor, const std::string& said)>;

@@ -143,6 +143,19 @@ TEST_F(DoormanTest, OfTooManyWhoHaveNotSpokenTheFirstGoes) {
   EXPECT_EQ(heard(), "welcome: " + std::string(kPreface) + '|');
 }
 
+TEST_F(DoormanTest, LeavesDescriptorsForWhatTheHubHasToOpen) {
+  doorman_ = Doorman::start(
+                 {.address = "127.0.0.1:0", .first_reserved = 1},
+                 [this](int descriptor, const std::string& /*said*/) {
+                   ::close(descriptor);
+                   (void)heard_.try_push("welcome");
+                 },
+                 [this](const std::string& why) { (void)heard_.try_push(std::string(why)); })
+                 .value();
+  const auto visitor = visit(kPreface);
+  EXPECT_EQ(heard(), "too many connections are open");
+}
+
 TEST_F(DoormanTest, AnAddressThatIsNotThisMachinesIsAnError) {
   for (const char* address : {"192.0.2.1:0", "127.0.0.1", "127.0.0.1:port", ""})
     EXPECT_FALSE(Doorman::start({.address = address}, {}, {}).ok()) << address;
