@@ -9,8 +9,6 @@
 namespace longhaul {
 namespace {
 
-// Small transfers are cut too, so that the receiver sees how fast they pass.
-constexpr std::size_t kLeastChunk = 1024;
 constexpr std::size_t kChunksOfATransfer = 16;
 constexpr int kMostSatOut = 128;  // numbers that say which steps a replica sat out
 
@@ -88,7 +86,8 @@ Frame OutgoingCargo::next_chunk(std::size_t most_bytes) {
   LONGHAUL_CHECK(!transfers_.empty());
   Transfer& transfer = transfers_.front();
   const std::size_t total = transfer.bytes->size();
-  const std::size_t even = std::clamp(total / kChunksOfATransfer, kLeastChunk, kMostChunkBytes);
+  const std::size_t even =
+      std::clamp(total / kChunksOfATransfer, kLeastChunkBytes, kMostChunkBytes);
   const std::size_t size = std::min({even, most_bytes, total - transfer.sent});
   Frame frame;
   v1::Chunk& chunk = *frame.mutable_chunk();
@@ -138,6 +137,9 @@ Result<std::optional<Arrival>> IncomingCargo::take(v1::Chunk& chunk, TimePoint n
   if (chunk.offset() > chunk.total() || size > chunk.total() - chunk.offset() ||
       (size == 0 && chunk.total() > 0))
     return bad_chunk("outside of its transfer");
+  // Each piece that is not beside another costs memory of its own.
+  if (size < std::min(kLeastChunkBytes, chunk.total() - chunk.offset()))
+    return bad_chunk("smaller than " + std::to_string(kLeastChunkBytes) + " bytes");
   if (chunk.attendance().sat_out_size() > kMostSatOut) return bad_chunk("an attendance too long");
   const Result<Transfer*> found = transfer_of(*id, chunk, now);
   if (!found.ok()) return found.error();

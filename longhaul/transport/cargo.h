@@ -29,6 +29,9 @@ struct TransferId {
       default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };
 
+// Small transfers are cut too, so that the receiver sees how fast they pass; only the last chunk of
+// a transfer is smaller than the least.
+inline constexpr std::size_t kLeastChunkBytes = 1024;
 inline constexpr std::size_t kMostChunkBytes = std::size_t{256} * 1024;
 
 // Shared: the hub sends one mean to many replicas.
@@ -42,7 +45,7 @@ class OutgoingCargo {
   [[nodiscard]] bool is_empty() const { return transfers_.empty(); }
   [[nodiscard]] std::size_t count() const { return transfers_.size(); }
   [[nodiscard]] bool has(Cargo cargo) const;
-  // The next piece, of so many bytes at most. Preconditions: not empty; at least 1 KiB.
+  // The next piece, of so many bytes at most. Preconditions: not empty; at least kLeastChunkBytes.
   Frame next_chunk(std::size_t most_bytes = kMostChunkBytes);
   void clear() { transfers_.clear(); }
 

@@ -7,6 +7,7 @@
 
 #include "longhaul/base/clock.h"
 #include "longhaul/base/units.h"
+#include "longhaul/transport/cargo.h"
 
 namespace longhaul {
 
@@ -33,8 +34,8 @@ class RateCap {
 
   // Larger ones would come in bursts.
   [[nodiscard]] std::size_t most_chunk_bytes() const {
-    return std::max<std::size_t>(1024,
-                                 static_cast<std::size_t>(bytes_per_second_ * kSaved.count() / 2));
+    return std::max(kLeastChunkBytes,
+                    static_cast<std::size_t>(bytes_per_second_ * kSaved.count() / 2));
   }
 
  private:

@@ -34,7 +34,7 @@ TEST(Cargo, UnfinishedTransfersTakeNoMoreMemoryThanIsAllowed) {
     Frame frame;
     frame.mutable_chunk()->set_step(step);
     frame.mutable_chunk()->set_total(10'000);
-    frame.mutable_chunk()->set_data("x");
+    frame.mutable_chunk()->set_data(std::string(kLeastChunkBytes, 'x'));
     return frame;
   };
   Frame first = first_of(1);
@@ -42,11 +42,27 @@ TEST(Cargo, UnfinishedTransfersTakeNoMoreMemoryThanIsAllowed) {
   Frame second = first_of(2);
   EXPECT_FALSE(in.take(*second.mutable_chunk(), after(0)).ok());
   Frame rest = first_of(1);
-  rest.mutable_chunk()->set_offset(1);
-  rest.mutable_chunk()->set_data(std::string(9'999, 'x'));
+  rest.mutable_chunk()->set_offset(kLeastChunkBytes);
+  rest.mutable_chunk()->set_data(std::string(10'000 - kLeastChunkBytes, 'x'));
   ASSERT_TRUE(in.take(*rest.mutable_chunk(), after(0)).ok());
   second = first_of(2);
   EXPECT_TRUE(in.take(*second.mutable_chunk(), after(0)).ok());  // there is room again
+}
+
+// Many small pieces would take far more memory than what is in them.
+TEST(Cargo, OnlyTheLastPieceMayBeSmall) {
+  IncomingCargo in(kLimits);
+  const auto taken = [&](std::size_t offset, std::size_t size) {
+    v1::Chunk chunk;
+    chunk.set_total(5'000);
+    chunk.set_offset(offset);
+    chunk.set_data(std::string(size, 'x'));
+    return in.take(chunk, after(0)).ok();
+  };
+  EXPECT_FALSE(taken(0, 1));
+  EXPECT_FALSE(taken(1'000, kLeastChunkBytes - 1));
+  EXPECT_TRUE(taken(1'000, kLeastChunkBytes));
+  EXPECT_TRUE(taken(4'999, 1));
 }
 
 TEST(Cargo, AnUpdateTellsWhatItDependsOnOnceAndBriefly) {
@@ -130,19 +146,19 @@ v1::Chunk chunk_with(std::uint64_t total, std::uint64_t offset, std::size_t size
 TEST(Cargo, RefusesWhatCannotBe) {
   const auto refused = [](v1::Chunk chunk) {
     IncomingCargo in(kLimits);
-    v1::Chunk earlier = chunk_with(100, 10, 20);
+    v1::Chunk earlier = chunk_with(10'000, 1'000, 2'000);
     EXPECT_TRUE(in.take(earlier, after(0)).ok());
     return !in.take(chunk, after(0)).ok();
   };
-  EXPECT_FALSE(refused(chunk_with(100, 30, 70)));
-  EXPECT_TRUE(refused(chunk_with(100, 29, 1))) << "came before";
-  EXPECT_TRUE(refused(chunk_with(100, 0, 11))) << "overlaps";
-  EXPECT_TRUE(refused(chunk_with(101, 50, 1))) << "another size";
-  EXPECT_TRUE(refused(chunk_with(100, 99, 2))) << "over the end";
-  EXPECT_TRUE(refused(chunk_with(100, ~0ULL, 2))) << "far over the end";
-  EXPECT_TRUE(refused(chunk_with(100, 50, 0))) << "nothing";
-  EXPECT_TRUE(refused(chunk_with(kLimits.most_bytes + 1, 0, 1))) << "too large";
-  v1::Chunk unknown = chunk_with(100, 50, 1);
+  EXPECT_FALSE(refused(chunk_with(10'000, 3'000, 7'000)));
+  EXPECT_TRUE(refused(chunk_with(10'000, 1'900, 1'100))) << "came before";
+  EXPECT_TRUE(refused(chunk_with(10'000, 0, 1'100))) << "overlaps";
+  EXPECT_TRUE(refused(chunk_with(10'001, 5'000, 1'100))) << "another size";
+  EXPECT_TRUE(refused(chunk_with(10'000, 9'900, 200))) << "over the end";
+  EXPECT_TRUE(refused(chunk_with(10'000, ~0ULL, 2'000))) << "far over the end";
+  EXPECT_TRUE(refused(chunk_with(10'000, 5'000, 0))) << "nothing";
+  EXPECT_TRUE(refused(chunk_with(kLimits.most_bytes + 1, 0, 2'000))) << "too large";
+  v1::Chunk unknown = chunk_with(10'000, 5'000, 2'000);
   unknown.set_cargo(static_cast<v1::Cargo>(77));
   EXPECT_TRUE(refused(unknown));
 }
@@ -150,11 +166,11 @@ TEST(Cargo, RefusesWhatCannotBe) {
 TEST(Cargo, HoldsOnlySoManyTransfersAtOnce) {
   IncomingCargo in(kLimits);
   for (std::uint64_t step = 0; step < kLimits.most_transfers; ++step) {
-    v1::Chunk chunk = chunk_with(100, 0, 1);
+    v1::Chunk chunk = chunk_with(10'000, 0, 1'024);
     chunk.set_step(step);
     EXPECT_TRUE(in.take(chunk, after(0)).ok());
   }
-  v1::Chunk chunk = chunk_with(100, 0, 1);
+  v1::Chunk chunk = chunk_with(10'000, 0, 1'024);
   chunk.set_step(99);
   EXPECT_FALSE(in.take(chunk, after(0)).ok());
 }
