@@ -52,11 +52,12 @@ void remember(std::span<const float> right, std::size_t length, std::span<float>
   }
 }
 
-// A decoder refuses factors whose product might overflow. The other factor is at most one.
+// A decoder refuses factors whose product might overflow. The other factor is at most one. Both are
+// a little larger once they are rounded.
 bool product_is_safe(std::span<const float> factor, std::size_t rank) {
   if (kernels::first_non_finite(factor) < factor.size()) return false;
   const float largest = kernels::magnitude_range(factor).max_magnitude;
-  return largest < 0.5F * std::numeric_limits<float>::max() / static_cast<float>(rank);
+  return largest < 0.25F * std::numeric_limits<float>::max() / static_cast<float>(rank);
 }
 
 // Columns of length `length` made orthonormal, twice over, so that rounding does not spoil it. A

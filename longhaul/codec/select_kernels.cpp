@@ -186,7 +186,7 @@ std::size_t count_at_least_target(std::span<const float> values, float threshold
   const Floats d;
   const Ints di;
   const auto limit = hn::Set(d, threshold);
-  auto total = hn::Zero(di);  // a true mask is -1 in every lane: at most 2^31 elements per lane
+  auto total = hn::Zero(di);  // a true mask is -1 in every lane
   std::size_t tail = 0;
   sweep<kWidth>(
       values.size(),
@@ -251,8 +251,13 @@ std::size_t set_bits(std::span<const std::byte> bits, std::span<std::uint16_t> p
   return HWY_DYNAMIC_DISPATCH(set_bits_target)(bits, positions);
 }
 
+// Lanes of 32 bits count.
 std::size_t count_at_least(std::span<const float> values, float threshold) {
-  return HWY_DYNAMIC_DISPATCH(count_at_least_target)(values, threshold);
+  constexpr std::size_t kMost = std::size_t{1} << 30U;
+  std::size_t count = 0;
+  for (; values.size() > kMost; values = values.subspan(kMost))
+    count += HWY_DYNAMIC_DISPATCH(count_at_least_target)(values.first(kMost), threshold);
+  return count + HWY_DYNAMIC_DISPATCH(count_at_least_target)(values, threshold);
 }
 
 std::size_t first_non_finite(std::span<const float> values) {

@@ -63,6 +63,10 @@ Status MeanCompressor::load(const State& state) {
   const auto codec = state.tensor(kCodec, codec_->state().size());
   if (!residual.ok()) return residual.error();
   if (!codec.ok()) return codec.error();
+  for (const std::span<const float> values : {*residual, *codec}) {
+    Status finite = check_finite(values);
+    if (!finite.ok()) return std::move(finite).error().within(kResidual);
+  }
   std::ranges::copy(*residual, residual_.begin());
   std::ranges::copy(*codec, codec_->state().begin());
   return Done{};

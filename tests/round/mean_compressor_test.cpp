@@ -57,6 +57,35 @@ TEST(MeanCompressor, OutlivesUpdatesThatAddUpBeyondAFloat) {
   EXPECT_LT(compressor.residual()[kMeanElements - 1], 100.0F) << "what was absurd is gone";
 }
 
+// Near the end of what a float can hold, where rounding to bf16 makes factors larger.
+TEST(MeanCompressor, OutlivesLowRankFactorsThatAreRoundedUp) {
+  constexpr std::size_t kRows = 21;
+  constexpr std::size_t kColumns = 40;
+  Workers workers(1);
+  MeanCompressor compressor(
+      {.codec = parse_codec("low_rank/bf16").value(),
+       .layers = {{.name = "w", .count = kRows * kColumns, .shape = {kRows, kColumns}}},
+       .elements = kRows * kColumns},
+      workers);
+  RoundMean mean{.values = std::vector<float>(kRows * kColumns)};
+  const float large = 0.999F * 0x1p125F / std::sqrt(20.0F);
+  for (std::size_t i = 0; i < 20; ++i) mean.values[i * kColumns] = large;
+  mean.values[20 * kColumns + 1] = large / 4;
+  compressor.compress(mean, 0);
+  EXPECT_TRUE(check_finite(mean.values).ok());
+  EXPECT_TRUE(check_finite(compressor.residual()).ok());
+}
+
+TEST(MeanCompressor, RefusesASnapshotWithAResidualThatIsNotFinite) {
+  Workers workers(1);
+  MeanCompressor compressor({.codec = parse_codec("dense/2bit").value(), .elements = 4}, workers);
+  State state;
+  compressor.save(state);
+  ASSERT_TRUE(compressor.load(state).ok());
+  state.tensors["mean_residual"][2] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(compressor.load(state).error().code, ErrorCode::kNotFinite);
+}
+
 TEST(MeanCompressor, LearnsTheBasisOfItsMeans) {
   Workers alone;
   MeanCompressor compressor({.codec = parse_codec("shared_low_rank").value(),
