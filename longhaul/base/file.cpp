@@ -52,6 +52,8 @@ bool write_all(const OpenFile& file, ByteView bytes) {
   return true;
 }
 
+constexpr std::string_view kUnfinished = ".tmp";
+
 // A file beside the one that is to be written, under a name that nobody else has.
 struct NewFile {
   Path path;
@@ -64,7 +66,7 @@ NewFile open_beside(const Path& path, FileAccess access) {
   for (int i = 0;; ++i) {
     std::string name = path.string();
     name.append(".").append(std::to_string(::getpid()));
-    name.append("-").append(std::to_string(i)).append(".tmp");
+    name.append("-").append(std::to_string(i)).append(kUnfinished);
     OpenFile file(name, O_WRONLY | O_CREAT | O_EXCL, mode);
     if (file.is_open() || errno != EEXIST || i == kMostTries)
       return {.path = name, .file = std::move(file)};
@@ -102,6 +104,20 @@ Status write_file_atomically(const Path& path, ByteView bytes, FileAccess access
     return written;
   }
   return sync_directory_of(path);
+}
+
+void remove_unfinished_writes(const Path& path) {
+  const Path directory = path.has_parent_path() ? path.parent_path() : Path(".");
+  const std::string start = path.filename().string() + '.';
+  std::error_code failure;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, failure)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(start) || !name.ends_with(kUnfinished)) continue;
+    const std::string_view number = std::string_view(name).substr(
+        start.size(), name.size() - start.size() - kUnfinished.size());
+    if (number.find_first_not_of("0123456789-") == std::string_view::npos)
+      std::filesystem::remove(entry.path(), failure);
+  }
 }
 
 Result<ByteBuffer> read_file(const Path& path, std::size_t most_bytes) {

@@ -20,6 +20,9 @@ enum class FileAccess : std::uint8_t {
 Status write_file_atomically(const std::filesystem::path& path, ByteView bytes,
                              FileAccess access = FileAccess::kUsual);
 
+// What earlier processes that were killed have left beside `path`.
+void remove_unfinished_writes(const std::filesystem::path& path);
+
 // All of a file, which must not be longer than `most_bytes`.
 Result<ByteBuffer> read_file(const std::filesystem::path& path, std::size_t most_bytes);
 

@@ -43,6 +43,7 @@ CheckpointWriter::CheckpointWriter(std::filesystem::path file)
     : file_(std::move(file)), thread_([this] { run(); }) {}
 
 void CheckpointWriter::run() {
+  remove_unfinished_writes(file_);
   while (const std::optional<State> state = states_.pop()) {
     const auto step = state->value<std::uint64_t>("step");
     LONGHAUL_CHECK(step.ok());

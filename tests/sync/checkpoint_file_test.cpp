@@ -50,6 +50,17 @@ TEST_F(CheckpointFile, WhatWasHandedOverIsWrittenBeforeTheEnd) {
   EXPECT_EQ(read_checkpoint(file_).value(), state_at(7));
 }
 
+TEST_F(CheckpointFile, WhatWasBeingWrittenInAKillIsRemoved) {
+  const std::filesystem::path left = file_.string() + ".4711-0.tmp";
+  const std::filesystem::path foreign = file_.string() + ".mine.tmp";
+  std::ofstream(left) << "half";
+  std::ofstream(foreign) << "whole";
+  CheckpointWriter writer(file_);
+  EXPECT_TRUE(writer.write(state_at(1)).ok());
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(foreign));
+}
+
 TEST_F(CheckpointFile, ADiskThatRefusesIsToldOf) {
   CheckpointWriter writer(directory_ / "missing" / "a.safetensors");
   EXPECT_FALSE(writer.write(state_at(1)).ok());
