@@ -64,6 +64,7 @@ void ClientCore::connect(TimePoint now) {
   connection_->lanes.set_reading(is_reading_);
   connection_->last_heard = now;
   connection_->next_ping = now;
+  round_trips_.clear();
   connection_->control_id = open_stream(connection_->control);
   Frame frame;
   v1::Join& join = *frame.mutable_join();
@@ -209,8 +210,8 @@ void ClientCore::on_control(Frame frame, TimePoint now) {
     if (!c.ping || c.ping->first != frame.pong().id()) return;
     const Seconds took = now - c.ping->second;
     c.ping.reset();
-    const bool is_first = !round_trip_;
-    round_trip_ = std::min(round_trip_.value_or(took), took);
+    const bool is_first = !round_trips_.least();
+    round_trips_.add(now, took);
     if (is_first) report({});
     add_lanes({.bytes_per_second = frame.pong().up_bytes_per_s()});
   } else if (frame.has_closed()) {
@@ -276,7 +277,7 @@ void ClientCore::add_lanes(Bandwidth up) {
   const std::size_t wanted =
       lanes_for({.rate = std::ranges::max(up, down_.typical().value_or(Bandwidth{}), {},
                                           &Bandwidth::bytes_per_second),
-                 .round_trip = *round_trip_,
+                 .round_trip = *round_trips_.least(),
                  .transfer_bytes = static_cast<double>(largest_transfer_)});
   for (; setup_.lanes < std::min(wanted, setup_.most_lanes); ++setup_.lanes) open_lane();
 }
@@ -336,7 +337,7 @@ void ClientCore::report(v1::Report report) {
   unreported_.clear_down();
   report.set_restarts(connection_->restarted);
   report.set_probes(connection_->probes);
-  if (round_trip_) report.set_round_trip_s(round_trip_->count());
+  if (const auto least = round_trips_.least()) report.set_round_trip_s(least->count());
   Frame frame;
   *frame.mutable_report() = std::move(report);
   send(std::move(frame));

@@ -17,6 +17,7 @@
 #include "longhaul/codec/layer_table.h"
 #include "longhaul/exchange/exchange.h"
 #include "longhaul/link/rate_estimator.h"
+#include "longhaul/link/round_trips.h"
 #include "longhaul/round/attendance.h"
 #include "longhaul/transport/lane_count.h"
 #include "longhaul/transport/lanes.h"
@@ -173,7 +174,7 @@ class ClientCore {
   std::uint64_t next_mean_ = 0;           // every mean before this step has come
   std::set<std::uint64_t> means_beyond_;  // that have come as well
   std::uint64_t next_ping_id_ = 1;
-  std::optional<Seconds> round_trip_;  // least of all
+  RoundTrips round_trips_;
   RateEstimator down_{kTrustedDuration};
   std::size_t largest_transfer_ = 0;  // in bytes
   std::uint64_t probes_ = 0;

@@ -100,7 +100,7 @@ void HubCore::send_probe(Session& session, std::size_t bytes) {
 Conditions HubCore::conditions() const {
   Conditions all;
   for (const auto& [name, replica] : replicas_) {
-    if (replica.session == nullptr) continue;
+    if (!replica.status.is_enrolled) continue;
     if (!replica.status.measured.is_complete()) return {};
     all.push_back(replica.status.measured.conditions());
   }

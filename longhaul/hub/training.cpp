@@ -76,6 +76,7 @@ Result<std::unique_ptr<Training>> Training::start(const TrainingSetup& setup,
                                                   std::vector<float> initial,
                                                   const Conditions& conditions, Workers& workers) {
   std::unique_ptr<Planner> planner = planner_of(setup, initial.size());
+  if (planner && !conditions.empty()) planner->expect(conditions.size());
   const Decision first =
       planner ? planner->first(conditions)
               : Decision{.plan = setup.engine.recipe.plan, .reason = "set by the recipe"};
@@ -234,9 +235,11 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
   RoundMean mean = mean_of_round(submissions, open.elements, workers_).value();
   RoundOutcome outcome{
       .step = closing.step, .from = journal_.end(), .members = closing.members.size()};
-  if (planner_ && !conditions.empty())
+  if (planner_ && !conditions.empty()) {
+    planner_->expect(conditions.size());
     outcome.decision =
         planner_->round_closed(facts_of(submissions, mean.values, conditions, model_->plan()));
+  }
   SentPayloads sent{.step = closing.step};
   JournalRound round{
       .step = closing.step, .from = outcome.from, .part = open.part, .elements = open.elements};

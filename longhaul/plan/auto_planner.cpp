@@ -40,10 +40,21 @@ std::vector<double> round_ratios(const RatioLimits& limits) {
 
 AutoPlanner::AutoPlanner(RoundSizes sizes, const AutoLimits& limits)
     : sizes_(std::move(sizes)), limits_(limits) {
+  set_choices();
+  set_merge(Merge::kLate);
+}
+
+void AutoPlanner::set_choices() {
+  choices_.clear();
   for (const double ratio : round_ratios(
            {.least = sizes_.table().front().keep_ratio, .most = sizes_.table().back().keep_ratio}))
     choices_.push_back(sizes_.at(ratio));
-  set_merge(Merge::kLate);
+}
+
+void AutoPlanner::expect(std::size_t replicas) {
+  if (replicas == sizes_.replicas()) return;
+  sizes_ = sizes_.with(replicas);
+  set_choices();
 }
 
 // Between the two thresholds the rule stays what it is.

@@ -43,6 +43,7 @@ class AutoPlanner final : public Planner {
   // The best plan for these conditions, as far as the replicas' agreement is known. Pure.
   [[nodiscard]] Decision best(const Conditions& replicas) const;
 
+  void expect(std::size_t replicas) override;
   Decision first(const Conditions& replicas) override { return best(replicas); }
 
   // A change must be worth it: better than keeping the current plan by more than a margin, and not
@@ -62,6 +63,7 @@ class AutoPlanner final : public Planner {
   [[nodiscard]] IterationModel model_of(Merge merge) const;
   void note_agreement(double agreement);
   void set_merge(Merge merge);
+  void set_choices();
   [[nodiscard]] int most_period() const;
   [[nodiscard]] std::string why() const;
 

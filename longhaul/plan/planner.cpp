@@ -37,6 +37,9 @@ class DecoPlanner final : public Planner {
  public:
   DecoPlanner(RoundSizes sizes, Merge merge) : sizes_(std::move(sizes)), merge_(merge) {}
 
+  void expect(std::size_t replicas) override {
+    if (replicas != sizes_.replicas()) sizes_ = sizes_.with(replicas);
+  }
   Decision first(const Conditions& replicas) override { return deco(replicas, sizes_, merge_); }
 
   // The delay changes when DeCo's does; the ratio when it has moved by a tenth.
@@ -56,6 +59,7 @@ class DecoPlanner final : public Planner {
 class FrozenPlanner final : public Planner {
  public:
   explicit FrozenPlanner(AutoPlanner chooser) : chooser_(std::move(chooser)) {}
+  void expect(std::size_t replicas) override { chooser_.expect(replicas); }
   Decision first(const Conditions& replicas) override { return chooser_.first(replicas); }
   std::optional<Decision> round_closed(const RoundFacts& /*facts*/) override {
     return std::nullopt;

@@ -44,6 +44,9 @@ class Planner {
  public:
   virtual ~Planner() = default;
 
+  // So many replicas are in a round from now on; at first as many as its sizes are for.
+  virtual void expect(std::size_t /*replicas*/) {}
+
   // Before the first step, when only the links are known.
   virtual Decision first(const Conditions& replicas) = 0;
   // A plan to announce with the round's mean, if it is worth a change.

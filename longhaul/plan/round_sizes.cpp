@@ -66,6 +66,11 @@ RoundSizes::RoundSizes(const CodecSpec& codec, std::size_t elements, std::size_t
   }
 }
 
+RoundSizes RoundSizes::with(std::size_t replicas) const {
+  const RatioLimits limits{.least = table_.front().keep_ratio, .most = table_.back().keep_ratio};
+  return {codec_, elements_, replicas, limits, means_, layers_};
+}
+
 WaysDown RoundSizes::ways_down(double keep_ratio) const {
   const double up = expected_bytes(codec_, layers_, elements_, keep_ratio);
   const auto n = static_cast<double>(replicas_);

@@ -43,6 +43,10 @@ class RoundSizes {
              const RatioLimits& limits = {}, MeansDown means = MeansDown::kExact,
              LayerTable layers = {});
 
+  // The same for another number of replicas.
+  [[nodiscard]] RoundSizes with(std::size_t replicas) const;
+  [[nodiscard]] std::size_t replicas() const { return replicas_; }
+
   // Exact, from the codec.
   [[nodiscard]] RoundSize exact(double keep_ratio) const;
   [[nodiscard]] WaysDown ways_down(double keep_ratio) const;

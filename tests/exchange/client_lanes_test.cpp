@@ -55,6 +55,23 @@ TEST_F(FastPathTest, MoreLanesAreOpenedWhereThePathNeedsThem) {
   EXPECT_EQ(connector_.streams.size(), 9U);
 }
 
+TEST_F(FastPathTest, APathThatHasBecomeLongerIsToldAfterHalfAMinute) {
+  const auto told = [&] {
+    core_.report({});
+    double round_trip = 0;
+    while (const auto report = stream(control_).take(Frame::kReport))
+      round_trip = report->report().round_trip_s();
+    return round_trip;
+  };
+  EXPECT_NEAR(told(), 0.2, 1e-6);
+  pass(0.5, 40e6);
+  EXPECT_NEAR(told(), 0.2, 1e-6) << "it may have waited behind others";
+  for (int i = 0; i < 30; ++i) pass(0.5, 40e6);
+  EXPECT_NEAR(told(), 0.5, 1e-6);
+  pass(0.1, 40e6);
+  EXPECT_NEAR(told(), 0.1, 1e-6);
+}
+
 TEST_F(FastPathTest, ALaneThatCannotComeBesideTheOthersIsNoLoss) {
   for (StreamId id = 3; id < 9; ++id) written(id);
   core_.on_event({.stream = 9, .what = StreamClosed{{ErrorCode::kClosed, "refused"}}}, now_);

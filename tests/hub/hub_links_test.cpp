@@ -14,7 +14,12 @@ constexpr double kLinkRate = 1e5;  // bytes per second
 
 class HubLinks : public ::testing::Test {
  protected:
-  explicit HubLinks(const std::string& recipe = "deco") : desk_(desk_setup(recipe, 1)) {}
+  explicit HubLinks(const std::string& recipe = "deco") : desk_(starts_with_one_of_two(recipe)) {}
+  static HubSetup starts_with_one_of_two(const std::string& recipe) {
+    HubSetup setup = desk_setup(recipe);
+    setup.start_with = 1;
+    return setup;
+  }
   void SetUp() override {
     Frame frame = testing::join_frame("a");
     frame.mutable_join()->set_compute_s(0.1);
@@ -147,6 +152,20 @@ TEST_F(HubLinks, AProbeEndsADoubt) {
   EXPECT_EQ(asked_.size(), 2U);
   wait(Seconds(2));
   EXPECT_EQ(asked_.size(), 3U) << "five seconds after the last";
+}
+
+// Planning would wait for ever for one that never opens its lanes.
+TEST_F(HubLinks, OfThoseWhoAreNotInYetDoNotMatter) {
+  const int before = desk_.core.status().plan.delay_steps;
+  const HubDesk::Peer half_way = desk_.open();
+  desk_.hear(half_way, testing::join_frame("b"));
+  ASSERT_EQ(desk_.core.status().sessions, 2U);
+  v1::Report report;
+  report.set_round_trip_s(2);
+  report.set_probes(told_);
+  desk_.report(joined_, report);
+  desk_.update(joined_, 0, testing::dense_payload(1));
+  EXPECT_GT(desk_.core.status().plan.delay_steps, before);
 }
 
 class UnplannedHubLinks : public HubLinks {

@@ -145,6 +145,24 @@ TEST(AutoPlanner, SendsMoreInAShortRun) {
   EXPECT_EQ(ratio(100'000), ratio(0));
 }
 
+// The mean of many is larger than that of a few.
+TEST(Planner, CountsThoseWhoAreThere) {
+  const Conditions links = equal_links(0.01, 2);
+  for (const PlannerKind kind : {PlannerKind::kAuto, PlannerKind::kDeco, PlannerKind::kFrozen}) {
+    const auto of_four =
+        make_planner({.kind = kind, .plan = {.merge = Merge::kLate}}, sizes_of_four());
+    const auto of_two = make_planner({.kind = kind, .plan = {.merge = Merge::kLate}},
+                                     RoundSizes(kTopBf16, kElements, 2));
+    const Plan by_four = of_four->first(links).plan;
+    const Plan by_two = of_two->first(links).plan;
+    ASSERT_LT(by_four.keep_ratio, by_two.keep_ratio);
+    of_four->expect(2);
+    EXPECT_EQ(of_four->first(links).plan, by_two);
+    of_four->expect(4);
+    EXPECT_EQ(of_four->first(links).plan, by_four);
+  }
+}
+
 TEST(AutoPlanner, NamesItsRatioInFull) {
   EXPECT_THAT(AutoPlanner(sizes_of_four(), {}).best(equal_links(0.12, 2)).reason,
               HasSubstr("keep 1.25 % and merge"));
