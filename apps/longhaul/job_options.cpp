@@ -10,9 +10,8 @@
 namespace longhaul::apps {
 
 Result<v1::Task> task_of(const TaskRequest& request) {
-  const bool is_file = request.scenario.ends_with(".toml");
-  const std::filesystem::path path = is_file ? std::filesystem::path(request.scenario)
-                                             : scenario_directory() / (request.scenario + ".toml");
+  const std::filesystem::path path =
+      lab::scenario_path(request.scenario, scenario_directory().string());
   std::vector<lab::Setting> settings;
   for (const std::string& text : request.settings) {
     Result<lab::Setting> setting = lab::parse_setting(text);

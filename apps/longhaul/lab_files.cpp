@@ -18,6 +18,7 @@ namespace longhaul::apps {
 namespace {
 
 constexpr const char* kEvents = "events.jsonl";
+constexpr const char* kResults = "results.json";
 constexpr const char* kStudy = "study";
 
 Error cannot_write(const std::filesystem::path& path) {
@@ -103,11 +104,18 @@ Result<std::vector<lab::RunResult>> LabFiles::finish(const lab::Scenario& scenar
   if (!runs.ok()) return runs;
   group_by_recipe(*runs);
   const std::string json = dumped(results_json(scenario, *runs, lab::Curves::kIncluded), 1);
-  if (Status status = write_file(directory_ / "results.json", json + '\n'); !status.ok())
+  if (Status status = write_file(directory_ / kResults, json + '\n'); !status.ok())
     return status.error();
   const std::string page = report_html(scenario, *runs, LONGHAUL_VERSION);
   if (Status status = write_file(report(), page); !status.ok()) return status.error();
   return runs;
+}
+
+std::string scenario_of(const std::filesystem::path& directory) {
+  std::ifstream file(directory / kResults, std::ios::binary);
+  const auto json = nlohmann::json::parse(file, nullptr, false);
+  const auto found = json.is_object() ? json.find("scenario") : json.end();
+  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string{};
 }
 
 Result<std::vector<lab::RunResult>> read_runs(const std::filesystem::path& directory) {

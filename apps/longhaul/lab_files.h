@@ -52,6 +52,8 @@ class LabFiles {
   std::ofstream events_;  // open when started
 };
 
+// The scenario of a directory that an earlier lab has left; empty: it does not say.
+std::string scenario_of(const std::filesystem::path& directory);
 // The runs of a directory that an earlier lab has left.
 Result<std::vector<lab::RunResult>> read_runs(const std::filesystem::path& directory);
 

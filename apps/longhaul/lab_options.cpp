@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <span>
 #include <sstream>
 
@@ -36,6 +37,22 @@ std::string footer() {
          "failed or\ndata is missing, 2 on wrong use, 130 when interrupted.";
 }
 
+// A replay trains nothing: what would change training cannot be set.
+Status check_replay(const lab::StudyRequest& request) {
+  if (!request.grid.empty())
+    return Error{ErrorCode::kInvalidArgument,
+                 "--replay: not together with --grid; replay once for each value, with --set"};
+  for (const lab::Setting& setting : request.settings) {
+    const std::string table = setting.key.substr(0, setting.key.find('.'));
+    if (table != "link" && table != "replica" && table != "target")
+      return Error{ErrorCode::kInvalidArgument,
+                   "--set " + setting.key +
+                       ": --replay trains nothing; links, replicas' step times and the target can "
+                       "be set"};
+  }
+  return Done{};
+}
+
 }  // namespace
 
 CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments) {
@@ -63,7 +80,7 @@ CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments) {
       ->check(CLI::Range(1, 256));
   lab->add_option("--out", arguments.out,
                   "Directory for results.json, report.html and events.jsonl (default: "
-                  "./longhaul-results/SCENARIO)");
+                  "./longhaul-results/SCENARIO, and SCENARIO-replay for --replay)");
   lab->add_option("--checkpoint-every", arguments.checkpoint_every,
                   "Steps between checkpoints of a run, beside the one that Ctrl-C leaves (fixed "
                   "plans only)");
@@ -82,15 +99,21 @@ CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments) {
   return lab;
 }
 
-std::string study_digest(const lab::StudyRequest& request) {
-  const bool is_file = request.scenario.ends_with(".toml");
-  std::ifstream file(is_file ? std::filesystem::path(request.scenario)
-                             : scenario_directory() / (request.scenario + ".toml"),
-                     std::ios::binary);
+std::string study_digest(const lab::StudyRequest& request, const lab::Scenario& scenario) {
   std::ostringstream text;
-  text << file.rdbuf();
+  const auto add_file = [&](const std::filesystem::path& path) {
+    const std::ifstream file(path, std::ios::binary);
+    text << file.rdbuf();
+    text.clear();  // an empty file is none the worse
+  };
+  add_file(lab::scenario_path(request.scenario, request.built_in_directory));
   for (const lab::Setting& setting : request.settings)
     text << '\n' << setting.key << '=' << setting.value;
+  std::set<std::string> traces;
+  for (const lab::ReplicaSettings& replica : scenario.replicas) {
+    if (!replica.link.trace.empty() && traces.insert(replica.link.trace).second)
+      add_file(replica.link.trace);
+  }
   const std::string all = text.str();
   std::ostringstream digest;
   digest << std::hex << digest_of(std::as_bytes(std::span(all)));
@@ -116,7 +139,11 @@ Result<lab::StudyRequest> study_request(const LabArguments& arguments) {
     if (!axis.ok()) return std::move(axis).error().within("--grid");
     request.grid.push_back(std::move(axis).value());
   }
-  if (!arguments.oracle) return request;
+  if (!arguments.oracle) {
+    Status fits = arguments.replay.empty() ? Done{} : check_replay(request);
+    if (!fits.ok()) return std::move(fits).error();
+    return request;
+  }
   if (!request.grid.empty())
     return Error{ErrorCode::kInvalidArgument, "--oracle: not together with --grid"};
   if (request.recipes.empty()) request.recipes = {"auto"};

@@ -31,8 +31,9 @@ struct LabArguments {
 // Adds the subcommand; `arguments` outlives the parsing.
 CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments);
 
-// Equal for calls whose runs can be compared: the scenario's text, and what is set over it.
-std::string study_digest(const lab::StudyRequest& request);
+// Equal for calls whose runs can be compared: the text of the scenario, what is set over it, and
+// the traces that it names.
+std::string study_digest(const lab::StudyRequest& request, const lab::Scenario& scenario);
 
 // Errors name the option.
 Result<lab::StudyRequest> study_request(const LabArguments& arguments);

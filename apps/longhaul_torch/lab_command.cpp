@@ -169,13 +169,26 @@ bool is_asked_for(const std::vector<T>& list, const T& one) {
 // replayed is left out and named.
 Status replay_runs(const std::string& directory, const lab::Scenario& scenario,
                    const lab::StudyRequest& wanted, LabFiles& files) {
+  const auto is_kept = [&](const RunResult& run) {
+    return std::ranges::any_of(files.kept(), [&](const RunResult& kept) {
+      return kept.recipe == run.recipe && kept.settings == run.settings && kept.seed == run.seed;
+    });
+  };
   Result<std::vector<RunResult>> runs = read_runs(directory);
   if (!runs.ok()) return runs.error();
+  if (const std::string of = scenario_of(directory); !of.empty() && of != scenario.name)
+    std::cerr << "longhaul lab: " << directory << " holds runs of " << of
+              << ", which are timed on the links of " << scenario.name
+              << " and judged by its target\n";
   std::size_t replayed = 0;
   std::set<std::string> told;
   for (RunResult& run : *runs) {
     if (!is_asked_for(wanted.recipes, run.recipe) || !is_asked_for(wanted.seeds, run.seed))
       continue;
+    if (is_kept(run)) {
+      ++replayed;
+      continue;
+    }
     Result<RunResult> again = lab::replay(scenario, std::move(run));
     if (!again.ok()) {
       if (const std::string& why = again.error().message; told.insert(why).second)
@@ -191,6 +204,12 @@ Status replay_runs(const std::string& directory, const lab::Scenario& scenario,
   return Done{};
 }
 
+std::filesystem::path directory_of(const LabArguments& arguments, const lab::Scenario& scenario) {
+  if (!arguments.out.empty()) return arguments.out;
+  return std::filesystem::path("longhaul-results") /
+         (scenario.name + (arguments.replay.empty() ? "" : "-replay"));
+}
+
 }  // namespace
 
 int run_lab(const LabArguments& arguments) {
@@ -199,9 +218,13 @@ int run_lab(const LabArguments& arguments) {
   const Result<std::vector<StudyPoint>> points = lab::study_points(*request);
   if (!points.ok()) return complain(points.error().message, kExitWrongUse);
   const lab::Scenario& scenario = points->front().scenario;
-  const std::string out =
-      arguments.out.empty() ? "longhaul-results/" + scenario.name : arguments.out;
-  const std::string digest = study_digest(*request);
+  const std::filesystem::path out = directory_of(arguments, scenario);
+  std::error_code ignored;
+  if (!arguments.replay.empty() && std::filesystem::equivalent(out, arguments.replay, ignored))
+    return complain("--out " + out.string() +
+                        ": --replay reads from there; its results go into another directory",
+                    kExitWrongUse);
+  const std::string digest = study_digest(*request, scenario);
   Result<LabFiles> files =
       arguments.resume ? LabFiles::resume(out, digest) : LabFiles::open(out, digest);
   if (!files.ok()) return complain(files.error().message, kExitFailed);

@@ -48,6 +48,7 @@ std::vector<Seconds> times_of(const Scenario& scenario, const RunResult& run,
 
 Result<RunResult> replay(const Scenario& scenario, RunResult run) {
   if (!run.plans.empty()) return cannot(run, "its plan depends on the links; run it again");
+  if (run.period_steps < 1 || run.delay_steps < 0) return cannot(run, "damaged plan");
   if (run.wire.size() != run.losses.size() || run.wire.empty())
     return cannot(run, "the log holds no bytes by step");
   const std::size_t replicas = scenario.replicas.size();

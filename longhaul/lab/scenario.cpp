@@ -245,17 +245,22 @@ Result<Scenario> parse_scenario(std::string_view text, const std::string& file_n
   return parser.finish();
 }
 
+std::filesystem::path scenario_path(const std::string& name_or_path,
+                                    const std::string& built_in_directory) {
+  const bool is_path =
+      name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".toml");
+  if (is_path) return name_or_path;
+  return std::filesystem::path(built_in_directory) / (name_or_path + ".toml");
+}
+
 Result<Scenario> load_scenario(const std::string& name_or_path,
                                const std::string& built_in_directory,
                                const std::vector<Setting>& settings) {
-  const bool is_path =
-      name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".toml");
-  const std::filesystem::path path =
-      is_path ? std::filesystem::path(name_or_path)
-              : std::filesystem::path(built_in_directory) / (name_or_path + ".toml");
+  const std::filesystem::path path = scenario_path(name_or_path, built_in_directory);
   std::ifstream file(path);
   if (!file || std::filesystem::is_directory(path)) {
-    if (is_path) return Error{ErrorCode::kNotFound, name_or_path + ": cannot read this file"};
+    if (path == name_or_path)
+      return Error{ErrorCode::kNotFound, name_or_path + ": cannot read this file"};
     std::string names;
     for (const std::string& name : built_in_scenarios(built_in_directory))
       names += (names.empty() ? "" : ", ") + name;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -112,6 +113,8 @@ Result<Scenario> parse_scenario(std::string_view text, const std::string& file_n
                                 const std::vector<Setting>& settings);
 
 // A path, or the name of a built-in scenario, which is looked up in `built_in_directory`.
+std::filesystem::path scenario_path(const std::string& name_or_path,
+                                    const std::string& built_in_directory);
 Result<Scenario> load_scenario(const std::string& name_or_path,
                                const std::string& built_in_directory,
                                const std::vector<Setting>& settings);

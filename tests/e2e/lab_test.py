@@ -60,6 +60,38 @@ class Results(LabCommand):
         self.assert_refused(self.longhaul("lab", "smoke", "--replay", "first", "--seed", "9", "--out", "none"),
                             "no run to replay", code=1)
 
+    def test_replay_keeps_what_it_reads_and_says_what_it_cannot_do(self):
+        self.assertEqual(self.longhaul("lab", "smoke", "--recipe", "d-sgd").returncode, 0)
+        made = self.directory / "longhaul-results/smoke"
+        events = (made / "events.jsonl").read_text()
+        replay = ("lab", "smoke", "--replay", made)
+        for arguments, expected in ((("--out", made), "reads from there"),
+                                    (("--grid", "link.up=1mbit,2mbit"), "--grid"),
+                                    (("--set", "train.lr=0.5"), "train.lr")):
+            with self.subTest(arguments=arguments):
+                self.assert_refused(self.longhaul(*replay, *arguments), expected)
+        for _ in range(2):  # the second one finds all of it there
+            done = self.longhaul(*replay, "--resume", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(len(json.loads(done.stdout)["runs"]), 1)
+        self.assertTrue((self.directory / "longhaul-results/smoke-replay/results.json").exists())
+        self.assertEqual((made / "events.jsonl").read_text(), events)
+        damaged = self.directory / "damaged"
+        damaged.mkdir()
+        (damaged / "events.jsonl").write_text(events.replace('"period_steps":1', '"period_steps":0'))
+        done = self.longhaul("lab", "smoke", "--replay", damaged, "--out", "none")
+        self.assertIn("damaged plan", done.stderr)
+        self.assertEqual(done.returncode, 1, done.stderr)
+
+    def test_resume_notices_another_trace(self):
+        trace = self.directory / "rates.csv"
+        arguments = ("lab", "smoke", "--recipe", "d-sgd", "--set", f"link.trace={trace}", "--out", "kept")
+        trace.write_text("0,1\n1,2\n2,1\n")
+        self.assertEqual(self.longhaul(*arguments).returncode, 0)
+        self.assertEqual(self.longhaul(*arguments, "--resume").returncode, 0)
+        trace.write_text("0,1\n1,9\n2,1\n")
+        self.assertNotEqual(self.longhaul(*arguments, "--resume").returncode, 0)
+
     def test_a_lab_that_cannot_begin_leaves_the_results_before_it(self):
         self.assertEqual(self.longhaul("lab", "smoke", "--recipe", "d-sgd", "--out", "kept").returncode, 0)
         before = (self.directory / "kept/results.json").read_bytes(), (self.directory / "kept/events.jsonl").read_bytes()
