@@ -5,6 +5,9 @@
 namespace longhaul::apps {
 namespace {
 
+constexpr double kLeastRatio = 1e-9;
+constexpr std::uint64_t kMostParams = 10'000'000'000'000;
+
 Error wrong(const std::string& option, const std::string& expected, const std::string& got) {
   return Error{ErrorCode::kInvalidArgument, option + ": expected " + expected + ", got " + got};
 }
@@ -25,7 +28,7 @@ Result<Seconds> duration_of(const std::string& option, const std::string& text) 
 Result<RatioLimits> limits_of(const PlanArguments& arguments) {
   Result<double> least = parse_ratio(arguments.least_ratio);
   if (!least.ok()) return std::move(least).error().within("--min-ratio");
-  if (*least <= 0) return wrong("--min-ratio", "more than 0", arguments.least_ratio);
+  if (*least < kLeastRatio) return wrong("--min-ratio", "at least 1e-9", arguments.least_ratio);
   Result<double> most = parse_ratio(arguments.most_ratio);
   if (!most.ok()) return std::move(most).error().within("--max-ratio");
   if (*most < *least) {
@@ -40,7 +43,8 @@ Result<RatioLimits> limits_of(const PlanArguments& arguments) {
 Result<PlanRequest> plan_request(const PlanArguments& arguments) {
   Result<std::uint64_t> elements = parse_count(arguments.params);
   if (!elements.ok()) return std::move(elements).error().within("--params");
-  if (*elements == 0) return wrong("--params", "at least 1", arguments.params);
+  if (*elements == 0 || *elements > kMostParams)
+    return wrong("--params", "1 to 10000B", arguments.params);
   Result<Seconds> compute = duration_of("--step-time", arguments.step_time);
   if (!compute.ok()) return compute.error();
   if (compute->count() <= 0) return wrong("--step-time", "more than 0", arguments.step_time);
@@ -67,6 +71,10 @@ Result<PlanRequest> plan_request(const PlanArguments& arguments) {
     return Error{ErrorCode::kInvalidArgument,
                  "--recipe, --codec: low rank needs the layers of a model, which a plan does not "
                  "have: try longhaul rehearse"};
+  if (kind == CodecKind::kThreshold)
+    return Error{ErrorCode::kInvalidArgument,
+                 "--recipe, --codec: how much threshold sends depends on the gradients, which a "
+                 "plan does not have: try longhaul lab"};
   const Result<RatioLimits> limits = limits_of(arguments);
   if (!limits.ok()) return limits.error();
   return PlanRequest{.elements = static_cast<std::size_t>(*elements),

@@ -219,7 +219,9 @@ std::string print_quantity(double value, std::span<const Unit> units) {
 }  // namespace
 
 Result<Seconds> parse_duration(std::string_view text) {
-  if (const auto value = parse_quantity(text, kDurationUnits)) return Seconds(*value);
+  constexpr double kMost = 1e9;  // seconds: 30 years, and far from where sums lose them
+  const auto value = parse_quantity(text, kDurationUnits);
+  if (value && *value <= kMost) return Seconds(*value);
   return expected("duration", "a number and a unit such as 200ms, 0.1s or 2min", text);
 }
 

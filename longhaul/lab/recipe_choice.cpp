@@ -84,6 +84,8 @@ Status check_together(const std::string& text, const Recipe& recipe, const Train
     return Error{ErrorCode::kInvalidArgument, "recipe " + text + ": " + why};
   };
   const bool keeps_residual = recipe.keeps_residual && plan.merge != Merge::kAnchor;
+  if (recipe.codec.kind == CodecKind::kThreshold && recipe.planner != PlannerKind::kNone)
+    return refuse("codec: threshold sends what is large enough, however much a plan allows");
   if (recipe.residual_decay < 1 && !keeps_residual)
     return refuse("residual_decay: it keeps no residual");
   if (bits_of(recipe.codec.values) <= 2 && !keeps_residual)
@@ -138,7 +140,7 @@ Result<ChosenRecipe> chosen_recipe(const Scenario& scenario, const RecipeChoice&
     if (settings.keep_ratio.value_or(1) < 1 && !drops_elements(chosen.recipe.codec.kind))
       return bad(choice.text,
                  "keep_ratio with a codec that leaves elements out (top_k/bf16), got " +
-                     chosen.recipe.codec.name() + ", which sends all");
+                     chosen.recipe.codec.name() + ", which has no ratio");
   }
   LocalSteps& local = chosen.recipe.local;
   if (local.outer_lr_by_replicas != nullptr)

@@ -89,6 +89,16 @@ Domain<Seconds> duration(Bound zero) {
           .show = [](Seconds time) { return quoted(to_string(time)); }};
 }
 
+Domain<Seconds> duration_from(Seconds least) {
+  Domain<Seconds> any = duration(Bound::kIncluded);
+  return {.expected = "a duration of at least " + to_string(least) + " such as \"200ms\"",
+          .read = [=](const RawValue& value) -> std::optional<Seconds> {
+            const std::optional<Seconds> time = any.read(value);
+            return time && *time >= least ? time : std::nullopt;
+          },
+          .show = any.show};
+}
+
 Domain<Bandwidth> bandwidth() {
   return {.expected = "a bandwidth above 0 such as \"20mbit\"",
           .read = [](const RawValue& value) -> std::optional<Bandwidth> {

@@ -27,6 +27,7 @@ Domain<double> real(double least, Bound bound, double most = std::numeric_limits
 
 Domain<double> ratio();  // in (0, 1]
 Domain<Seconds> duration(Bound zero);
+Domain<Seconds> duration_from(Seconds least);
 Domain<Bandwidth> bandwidth();  // above 0
 Domain<std::string> any_text(const std::string& expected);
 Domain<std::string> codec_name();

@@ -122,8 +122,8 @@ void add_link(std::vector<ScenarioKey>& keys, const char* table, Link link) {
                               field(&LinkSettings::trace))));
   keys.push_back(row(table, "markov_spread", real(0, Bound::kIncluded, 0.99),
                      field(&LinkSettings::markov_spread)));
-  keys.push_back(
-      row(table, "markov_dwell", duration(Bound::kExcluded), field(&LinkSettings::markov_dwell)));
+  keys.push_back(row(table, "markov_dwell", duration_from(Seconds(0.001)),
+                     field(&LinkSettings::markov_dwell)));
 }
 
 void add_replica(std::vector<ScenarioKey>& keys) {
@@ -135,7 +135,7 @@ void add_replica(std::vector<ScenarioKey>& keys) {
       row("replica", "step_time", duration(Bound::kExcluded), LONGHAUL_FIELD(replica.step_time)),
       "train.step_time"));
   keys.push_back(
-      row("replica", "weight", real(0, Bound::kExcluded), LONGHAUL_FIELD(replica.weight)));
+      row("replica", "weight", real(1e-6, Bound::kIncluded, 1e6), LONGHAUL_FIELD(replica.weight)));
 }
 
 void add_recipe(std::vector<ScenarioKey>& keys) {

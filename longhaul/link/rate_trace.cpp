@@ -56,6 +56,8 @@ Error bad_line(const Line& line, const std::string& expected) {
                                                 std::string(line.text.substr(0, kShown)) + '"'};
 }
 
+constexpr double kLeastStep = 1e-6;
+
 struct Sample {
   double time_s = 0;
   double mbps = 0;
@@ -73,8 +75,8 @@ Result<std::vector<Sample>> read_samples(std::string_view text) {
     const bool is_header = line.number == lines.front().number && line.text == "t_s,mbps";
     if (is_header) continue;
     if (!is_row) return bad_line(line, "seconds and megabits per second such as 2.5,20");
-    if (!samples.empty() && sample.time_s <= samples.back().time_s)
-      return bad_line(line, "a later time than the line before");
+    if (!samples.empty() && !(sample.time_s - samples.back().time_s >= kLeastStep))
+      return bad_line(line, "a later time than the line before, by a microsecond or more");
     samples.push_back(sample);
   }
   return samples;

@@ -137,13 +137,15 @@ TEST(LocalStepsInTheLab, AreRefusedWhereTheyDoNotFit) {
     EXPECT_THAT(choose(recipe).error().message, HasSubstr("need a residual, and it keeps none"));
   EXPECT_TRUE(choose("local-sgd:codec=dense/2bit").ok());
   EXPECT_THAT(choose("diloco:period_steps=4:keep_ratio=0.1").error().message,
-              HasSubstr("got dense/fp32, which sends all"));
+              HasSubstr("got dense/fp32, which has no ratio"));
   EXPECT_TRUE(choose("local-sgd:codec=top_k/bf16:keep_ratio=0.1").ok());
   EXPECT_THAT(choose("local-sgd:delay_steps=600").error().message,
               HasSubstr("delay_steps 600 is as long as the run"));
   EXPECT_THAT(parse_recipe_choice("local-sgd:lr=0.01:lr=0.02").error().message,
               HasSubstr("each key once, got lr twice"));
   EXPECT_THAT(choose("olco3-tc:merge=anchor").error().message, HasSubstr("may hold nothing back"));
+  EXPECT_THAT(choose("auto:codec=threshold/bf16").error().message,
+              HasSubstr("threshold sends what is large enough"));
   EXPECT_THAT(choose("auto:period_steps=2").error().message,
               HasSubstr("a recipe with a planner takes none"));
 }

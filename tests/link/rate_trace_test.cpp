@@ -185,7 +185,8 @@ TEST(CsvTrace, ErrorsNameTheLine) {
   EXPECT_THAT(message("0,8\n"), HasSubstr("two rows"));
   EXPECT_THAT(message(""), HasSubstr("two rows"));
   EXPECT_THAT(message("0,0\n1,0\n"), HasSubstr("not one byte"));
-  EXPECT_THAT(message("0,1e-300\n1e-300,1e-300\n"), HasSubstr("not one byte"));
+  EXPECT_THAT(message("0,1e-300\n1e-6,1e-300\n"), HasSubstr("not one byte"));
+  EXPECT_THAT(message("0,1\n0.9999999999999999,1\n1,1\n"), HasSubstr("line 3"));
   EXPECT_LT(message(std::string(1'000'000, 'x')).size(), 200U);
 }
 
