@@ -87,9 +87,9 @@ void add_panel(std::ostringstream& out, const PlanMap& map, const std::string& t
 }  // namespace
 
 Seconds d_sgd_step_time(const PlanRequest& request, const ReplicaConditions& link) {
-  const double bytes =
-      static_cast<double>(kPayloadHeaderBytes) + 4.0 * static_cast<double>(request.elements);
-  return step_time({link}, {.up = bytes, .down = bytes}, 0);
+  const RoundSizes dense({.kind = CodecKind::kDense, .values = ValueFormat::kFp32},
+                         request.elements, request.replicas, {.least = 1});
+  return step_time({link}, dense.exact(1), 0);
 }
 
 PlanMap plan_map(const PlanRequest& request) {

@@ -96,6 +96,7 @@ nlohmann::ordered_json probe_json(const HubAccess& access, const ProbedLink& lin
   if (decision)
     json["plan"] = {{"keep_ratio", decision->plan.keep_ratio},
                     {"delay_steps", decision->plan.delay_steps},
+                    {"period_steps", decision->plan.period_steps},
                     {"merge", name_of(decision->plan.merge)},
                     {"step_time_s", decision->step_time.count()},
                     {"efficiency", work.compute / decision->step_time},
@@ -114,7 +115,8 @@ std::string probe_text(const ProbedLink& link, const std::optional<Decision>& de
   if (!decision)
     return text + "auto        tell --params and --step-time to see what it would choose here\n";
   return text + "auto        keep ratio " + formatted("%.4g", decision->plan.keep_ratio) +
-         ", delay " + std::to_string(decision->plan.delay_steps) + ", step time " +
+         ", delay " + std::to_string(decision->plan.delay_steps) + ", period " +
+         std::to_string(decision->plan.period_steps) + ", step time " +
          to_string(decision->step_time) + "\nbecause     " + decision->reason + '\n';
 }
 

@@ -13,6 +13,7 @@ std::string cells(const PlanPoint& point) {
   const auto cell = [](const std::string& text) { return "<td>" + html_escaped(text) + "</td>"; };
   return "<tr>" + cell(std::to_string(point.step)) + cell(to_string(point.time)) +
          cell(short_number(point.plan.keep_ratio)) + cell(std::to_string(point.plan.delay_steps)) +
+         cell(std::to_string(point.plan.period_steps)) +
          cell(std::string(name_of(point.plan.merge))) + cell(to_string(point.predicted_step_time)) +
          "<td class=\"reason\">" + html_escaped(point.reason) + "</td></tr>";
 }
@@ -22,7 +23,7 @@ std::string table_of(const std::string& name, const RunResult& run) {
                      "</h3><div class=\"scroll\" tabindex=\"0\" role=\"region\" "
                      "aria-label=\"Decisions\"><table class=\"plans\"><thead><tr>";
   for (const char* column :
-       {"Step", "Time", "Keep ratio", "Delay", "Merge", "Predicted step", "Because"})
+       {"Step", "Time", "Keep ratio", "Delay", "Period", "Merge", "Predicted step", "Because"})
     html += std::string("<th scope=\"col\">") + column + "</th>";
   html += "</tr></thead><tbody>";
   for (std::size_t i = 0; i < std::min(run.plans.size(), kMostRows); ++i)

@@ -102,7 +102,9 @@ class AccordionPlanner final : public Planner {
  public:
   AccordionPlanner(RoundSizes sizes, const Plan& plan) : sizes_(std::move(sizes)), plan_(plan) {}
 
-  Decision first(const Conditions& replicas) override { return with(replicas, kMuch, 1); }
+  Decision first(const Conditions& replicas) override {
+    return with(replicas, kMuch, "it begins with nearly everything");
+  }
 
   std::optional<Decision> round_closed(const RoundFacts& facts) override {
     sum_ += facts.mean_norm;
@@ -112,7 +114,9 @@ class AccordionPlanner final : public Planner {
     const double change = before > 0 ? std::abs(before - norm) / before : 1;
     const double wanted = change >= kCritical ? kMuch : kLittle;
     if (wanted == facts.current.keep_ratio) return std::nullopt;
-    return with(facts.replicas, wanted, change);
+    return with(facts.replicas, wanted,
+                "the gradient's norm changed by " +
+                    std::to_string(std::isfinite(change) ? std::lround(100 * change) : 0) + " %");
   }
 
  private:
@@ -121,13 +125,11 @@ class AccordionPlanner final : public Planner {
   static constexpr double kMuch = 0.99;
   static constexpr double kLittle = 0.1;
 
-  [[nodiscard]] Decision with(const Conditions& replicas, double keep_ratio, double change) const {
+  [[nodiscard]] Decision with(const Conditions& replicas, double keep_ratio,
+                              const std::string& why) const {
     Plan plan = plan_;
     plan.keep_ratio = keep_ratio;
-    return as_it_is(replicas, sizes_, plan,
-                    "the gradient's norm changed by " +
-                        std::to_string(std::isfinite(change) ? std::lround(100 * change) : 0) +
-                        " %");
+    return as_it_is(replicas, sizes_, plan, why);
   }
 
   RoundSizes sizes_;

@@ -91,8 +91,9 @@ TEST(Report, TellsWhatAPlannerDecidedAndWhy) {
                        .predicted_step_time = Seconds(0.06),
                        .reason = "the <least> time"});
   const std::string page = report_html(sample_scenario(), {run}, "1.0");
-  EXPECT_THAT(page, HasSubstr("<td>7</td><td>1.5s</td><td>0.03</td><td>4</td><td>late</td>"
-                              "<td>60ms</td><td class=\"reason\">the &lt;least&gt; time</td>"));
+  EXPECT_THAT(page,
+              HasSubstr("<td>7</td><td>1.5s</td><td>0.03</td><td>4</td><td>1</td><td>late</td>"
+                        "<td>60ms</td><td class=\"reason\">the &lt;least&gt; time</td>"));
 }
 
 TEST(Report, OfNoRunsSaysSo) {
