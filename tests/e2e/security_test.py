@@ -120,7 +120,7 @@ class Liars(Guests):
                 hub.status_with(lambda status: status["rejected"] >= before + 4, "updates are counted")
                 hub.says_once(line)
         for lie, line in (("size", "a transfer of 1099511627776 bytes"), ("outside", "outside of its transfer"),
-                          ("twice", "came twice"), ("ahead", "a step that nobody can have reached"), ("garbage", "unknown cargo 77")):
+                          ("twice", "came twice"), ("crumbs", "smaller than 1024 bytes"), ("ahead", "a step that nobody can have reached"), ("garbage", "unknown cargo 77")):
             with self.subTest(lie=lie):
                 before = hub.count("rejected")
                 events = self.rude(hub, lie, "--times", 3)

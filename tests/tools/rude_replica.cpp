@@ -31,9 +31,9 @@ constexpr StreamId kLane = 2;
 
 // In the join, the initial model, or every update.
 const std::vector<std::string> kLies{
-    "none",  "protocol", "wire",   "token", "name",   "elements", "lanes",   "model",
-    "nan",   "infinity", "digest", "count", "length", "size",     "twice",   "outside",
-    "ahead", "frame",    "first",  "empty", "flood",  "garbage",  "nothing", "session"};
+    "none",     "protocol", "wire",  "token",   "name",    "elements", "lanes",   "model", "nan",
+    "infinity", "digest",   "count", "length",  "size",    "twice",    "outside", "ahead", "frame",
+    "first",    "empty",    "flood", "garbage", "nothing", "session",  "crumbs"};
 
 struct RudeArguments {
   std::string hub;
@@ -185,10 +185,11 @@ class RudeReplica {
     }
     const TransferId id{.step = lies("ahead") ? step + 1'000'000 : step, .restarts = restarts_};
     if (lies("size")) return send_chunk(id, kAbsurd, 0, 1000);
+    if (lies("crumbs")) return send_chunk(id, 3000, 0, 1);
     if (lies("outside")) return send_chunk(id, 1000, 999, 1000);
     if (lies("twice")) {
-      send_chunk(id, 2000, 0, 1000);
-      return send_chunk(id, 2000, 500, 1000);
+      send_chunk(id, 3000, 0, 2000);
+      return send_chunk(id, 3000, 1000, 2000);
     }
     if (lies("frame")) return send_chunk(id, 4'000'000, 0, 4'000'000);
     send_cargo(id, update());
