@@ -1,4 +1,5 @@
 // Updates in, means out: what a round takes, when it closes, and how its mean travels.
+#include <algorithm>
 #include <utility>
 
 #include "longhaul/codec/digest.h"
@@ -10,6 +11,20 @@ namespace longhaul {
 namespace {
 
 constexpr std::uint64_t kMostMeansOnTheWay = 4;
+
+// To add a payload costs its rank for every element: no more than the recipe's own have.
+Status check_update(ByteView bytes, std::size_t elements, const CodecSpec& codec) {
+  const Result<PayloadView> view = PayloadView::parse(bytes, elements);
+  if (!view.ok()) return view.error();
+  const LowRankBody* factors = view->low_rank();
+  if (factors == nullptr) return Done{};
+  const bool is_asked_for =
+      codec.kind == CodecKind::kLowRank || codec.kind == CodecKind::kSharedLowRank;
+  const std::uint32_t most = is_asked_for ? codec.rank : 0;
+  if (std::ranges::all_of(factors->blocks, [&](const auto& block) { return block.rank <= most; }))
+    return Done{};
+  return corrupt_payload("low rank: a rank that its recipe does not have");
+}
 
 }  // namespace
 
@@ -28,10 +43,11 @@ void HubCore::on_update(Session& session, Arrival arrival, TimePoint now) {
   const std::optional<Follower::OpenRound> open = training_->model().open_round(step);
   if (!open && !is_late) return reject(session, "an update of a step without a round");
   if (!arrival.bytes.empty() && open) {
-    const Result<PayloadView> view = PayloadView::parse(arrival.bytes, open->elements);
-    if (!view.ok()) {
+    const Status fits =
+        check_update(arrival.bytes, open->elements, setup_.training.engine.recipe.codec);
+    if (!fits.ok()) {
       // Nothing of it is merged, and nobody waits for it: it is as if it had sent nothing.
-      warn("replica " + session.identity().name + ": rejected: " + view.error().message);
+      warn("replica " + session.identity().name + ": rejected: " + fits.error().message);
       ++replica.status.returned;
       ++replica.status.rejected;
       ++rejected_;

@@ -100,6 +100,23 @@ TEST(HubCore, CountsWhatWasRejectedByWhoSentIt) {
   EXPECT_EQ(desk.core.status().replicas.at("replica-1").rejected, 2U);
 }
 
+TEST(HubCore, RejectsARankThatItsRecipeDoesNotHave) {
+  const auto of_rank = [](std::uint32_t rank) {
+    ByteWriter body;
+    for (const std::uint32_t number : {1U, 2U, 2U, rank}) body.u32(number);  // one matrix, 2 × 2
+    for (int i = 0; i < 4; ++i) body.f32(1.0F);
+    const ByteBuffer bytes = std::move(body).release();
+    return seal_payload({.kind = PayloadKind::kLowRank, .elements = testing::kDeskElements},
+                        {&bytes, 1});
+  };
+  HubDesk desk;
+  const std::vector<HubDesk::Joined> all = desk.start();
+  desk.update(all[0], 0, of_rank(0));
+  EXPECT_EQ(desk.core.status().rejected, 0U);
+  desk.update(all[1], 0, of_rank(1));
+  EXPECT_EQ(desk.core.status().rejected, 1U);
+}
+
 TEST(HubCore, ChunksOutOfRangeEndTheConnection) {
   HubDesk desk;
   const std::vector<HubDesk::Joined> all = desk.start();
