@@ -32,6 +32,23 @@ TEST_P(HubRandomFaults, TheRunGoesOnAndEndsWithOneModel) {
   run.expect_one_good_model();
 }
 
+// With checkpoints from which those that were killed go on, and no rest before the last step.
+TEST_P(HubRandomFaults, TheRunEndsWithOneModelThoughTheyGoOnToItsEnd) {
+  testing::FaultRun run({.recipe = GetParam(),
+                         .elements = 200,
+                         .steps = 600,
+                         .lr = GetParam() == "dd-ef-sgd" ? 0.002 : 0.05,
+                         .directory = journal_of(GetParam() + "_to_the_end"),
+                         .journal = {.rounds = 12, .log_rounds = 30},
+                         .silence = Seconds(0.2),
+                         .patience = Seconds(0.5),
+                         .step_time = Seconds(0.0005),
+                         .save_every = 20},
+                        digest_of(std::as_bytes(std::span(GetParam()))));
+  ASSERT_TRUE(run.finishes_among_faults());
+  run.expect_one_model();
+}
+
 INSTANTIATE_TEST_SUITE_P(Hub, HubRandomFaults,
                          ::testing::Values("static", "dd-ef-sgd", "dga", "auto", "deco-ahead",
                                            "olco3-oc", "olco3-tc", "streaming-diloco",
