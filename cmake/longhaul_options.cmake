@@ -17,6 +17,7 @@ if(LONGHAUL_SANITIZE)
     # g++ 12 sees uninitialised members in every std::variant that the sanitizers instrument.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(longhaul_options INTERFACE ${sanitize})
+  target_compile_definitions(longhaul_options INTERFACE LONGHAUL_SANITIZED)
 endif()
 
 if(LONGHAUL_FUZZ)

@@ -10,7 +10,7 @@
 #include "longhaul/base/scratch.h"
 
 // The sanitizers' own allocators keep what is freed from being used again, which is their purpose.
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__GLIBC__) && !defined(LONGHAUL_SANITIZED)
 namespace longhaul {
 namespace {
 

@@ -240,7 +240,7 @@ TEST(CheckFinite, NamesThePositionAndChangesNothing) {
   for (const float bad :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
         -std::numeric_limits<float>::infinity()}) {
-    for (const std::size_t position : {0, 1, 63, 64, 500, 998, 999}) {
+    for (const std::size_t position : {0U, 1U, 63U, 64U, 500U, 998U, 999U}) {
       std::vector<float> update = normal_update(1000, 5);
       update[position] = bad;
       const std::vector<float> before = update;

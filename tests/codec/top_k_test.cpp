@@ -63,7 +63,7 @@ void expect_exact(const std::vector<float>& update, double keep_ratio, std::size
 }
 
 TEST(TopK, KeepsTheLargestMagnitudes) {
-  for (const std::size_t elements : {100, 4095, 4097, 20'000}) {
+  for (const std::size_t elements : {100U, 4095U, 4097U, 20'000U}) {
     for (const double keep_ratio : {0.0001, 0.01, 0.1, 0.5}) {
       SCOPED_TRACE(std::to_string(elements) + " at " + std::to_string(keep_ratio));
       expect_exact(normal_update(elements, elements), keep_ratio);

@@ -41,7 +41,7 @@ class EveryFormat : public testing::TestWithParam<ValueFormat> {};
 
 TEST_P(EveryFormat, DecodesToWhatTheEncoderPromised) {
   for (const Content content : testing_data::kAllContents) {
-    for (const std::size_t count : {0, 1, 2, 7, 63, 511, 512, 513, 1025, 5000}) {
+    for (const std::size_t count : {0U, 1U, 2U, 7U, 63U, 511U, 512U, 513U, 1025U, 5000U}) {
       SCOPED_TRACE(std::string(testing_data::name_of(content)) + " " + std::to_string(count));
       const Encoded encoded = encode(GetParam(), make_update(content, count, count));
       EXPECT_TRUE(check_values(GetParam(), encoded.bytes, count).ok());

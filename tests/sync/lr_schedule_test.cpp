@@ -8,7 +8,7 @@ namespace {
 
 TEST(LrSchedule, ConstantStaysAtThePeak) {
   const LrSchedule lr{.peak = 0.3, .steps = 10};
-  for (const std::size_t step : {0, 5, 9, 10, 1000}) EXPECT_DOUBLE_EQ(lr.at(step), 0.3);
+  for (const std::size_t step : {0U, 5U, 9U, 10U, 1000U}) EXPECT_DOUBLE_EQ(lr.at(step), 0.3);
 }
 
 TEST(LrSchedule, WarmUpRisesLinearlyAndNeverStartsAtZero) {
