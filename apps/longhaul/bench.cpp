@@ -8,6 +8,7 @@
 #include "apps/longhaul/codec_bench.h"
 #include "apps/longhaul/codec_bench_report.h"
 #include "apps/longhaul/command.h"
+#include "apps/longhaul/complain.h"
 #include "longhaul/base/units.h"
 
 namespace longhaul::apps {
@@ -69,10 +70,7 @@ void show_progress(std::size_t done, std::size_t all, const std::string& next) {
 
 int bench_codec(const BenchArguments& arguments) {
   const Result<CodecBenchOptions> options = options_from(arguments);
-  if (!options.ok()) {
-    std::cerr << "longhaul bench codec: " << options.error().message << '\n';
-    return kExitWrongUse;
-  }
+  if (!options.ok()) return complain("bench codec", options.error(), kExitWrongUse);
   const CodecBenchResult result = run_codec_bench(*options, show_progress);
   if (arguments.json) {
     std::cout << codec_bench_json(*options, result).dump(2) << '\n';

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/longhaul/command.h"
+#include "apps/longhaul/complain.h"
 #include "apps/longhaul/task_file.h"
 #include "longhaul/base/file.h"
 #include "longhaul/base/state.h"
@@ -59,20 +60,15 @@ Result<ExportedModel> model_of_checkpoint(const std::string& file) {
       .step = state->value<std::uint64_t>("step").ok() ? *state->value<std::uint64_t>("step") : 0};
 }
 
-int export_failed(const Error& error) {
-  std::cerr << "longhaul export: " << error.message << '\n';
-  return error.code == ErrorCode::kInvalidArgument ? kExitWrongUse : kExitFailed;
-}
-
 int run_export(const ExportArguments& arguments) {
   const Result<ExportedModel> model = std::filesystem::is_directory(arguments.source)
                                           ? model_of_hub(arguments.source)
                                           : model_of_checkpoint(arguments.source);
-  if (!model.ok()) return export_failed(model.error());
+  if (!model.ok()) return complain("export", model.error());
   State plain;
   plain.tensors["shared"] = model->values;
   const Status written = write_file_atomically(arguments.out, to_bytes(plain));
-  if (!written.ok()) return export_failed(written.error());
+  if (!written.ok()) return complain("export", written.error());
   const std::string digest = digest_text(model->values);
   if (arguments.json) {
     const nlohmann::ordered_json json{{"file", arguments.out},

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/longhaul/command.h"
+#include "apps/longhaul/complain.h"
 #include "longhaul/access/authority.h"
 #include "longhaul/access/members.h"
 
@@ -23,11 +24,6 @@ struct KeysArguments {
   bool json = false;
 };
 
-int refused(const std::string& subcommand, const Error& error) {
-  std::cerr << "longhaul keys " << subcommand << ": " << error.message << '\n';
-  return error.code == ErrorCode::kInvalidArgument ? kExitWrongUse : kExitFailed;
-}
-
 // Paths need not be UTF-8; JSON is.
 void print_json(const KeysJson& json) {
   std::cout << json.dump(2, ' ', false, KeysJson::error_handler_t::replace) << '\n';
@@ -42,7 +38,7 @@ std::string joined(const std::vector<std::string>& words) {
 int init_keys(const KeysArguments& arguments) {
   const Result<access::AuthorityFacts> made =
       access::create_authority(arguments.directory, arguments.hosts, access::wall_now());
-  if (!made.ok()) return refused("init", made.error());
+  if (!made.ok()) return complain("keys init", made.error());
   if (arguments.json) {
     print_json({{"directory", arguments.directory},
                 {"hosts", made->hosts},
@@ -61,7 +57,7 @@ int invite_replica(const KeysArguments& arguments) {
   request.file = arguments.out;
   const Result<access::Invited> invited =
       access::invite(arguments.directory, request, access::wall_now());
-  if (!invited.ok()) return refused("invite", invited.error());
+  if (!invited.ok()) return complain("keys invite", invited.error());
   if (arguments.json) {
     print_json({{"name", request.name},
                 {"file", invited->file.string()},
@@ -83,7 +79,7 @@ int revoke_replica(const KeysArguments& arguments) {
   const std::string& name = arguments.invite.name;
   const Result<access::WallTime> since =
       access::revoke(arguments.directory, name, access::wall_now());
-  if (!since.ok()) return refused("revoke", since.error());
+  if (!since.ok()) return complain("keys revoke", since.error());
   if (arguments.json) {
     print_json({{"name", name}, {"revoked", access::to_text(*since)}});
   } else {
@@ -129,7 +125,7 @@ void print_members(const std::vector<access::Member>& members, access::WallTime 
 
 int list_members(const KeysArguments& arguments) {
   const auto members = access::Members(arguments.directory).list();
-  if (!members.ok()) return refused("list", members.error());
+  if (!members.ok()) return complain("keys list", members.error());
   if (arguments.json) {
     print_json(json_of(*members, access::wall_now()));
   } else if (members->empty()) {

@@ -1,27 +1,22 @@
 // longhaul lab: recipes compared on the virtual clock. Training needs libtorch, so after parsing
 // longhaul-torch takes over with the same arguments.
-#include <iostream>
 #include <memory>
 
 #include "apps/longhaul/command.h"
+#include "apps/longhaul/complain.h"
 #include "apps/longhaul/lab_options.h"
 #include "apps/longhaul/torch_program.h"
 
 namespace longhaul::apps {
 namespace {
 
-int complain(const Error& error, int exit_code) {
-  std::cerr << "longhaul lab: " << error.message << '\n';
-  return exit_code;
-}
-
 // Everything that needs no training is checked before longhaul-torch is looked for.
 int run_lab(const LabArguments& arguments, const std::vector<std::string>& words) {
   const Result<lab::StudyRequest> request = study_request(arguments);
-  if (!request.ok()) return complain(request.error(), kExitWrongUse);
+  if (!request.ok()) return complain("lab", request.error(), kExitWrongUse);
   const Result<std::vector<lab::StudyPoint>> points = lab::study_points(*request);
-  if (!points.ok()) return complain(points.error(), kExitWrongUse);
-  return complain(become_torch_program(words), kExitFailed);
+  if (!points.ok()) return complain("lab", points.error(), kExitWrongUse);
+  return complain("lab", become_torch_program(words), kExitFailed);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "apps/longhaul/command.h"
+#include "apps/longhaul/complain.h"
 #include "apps/longhaul/plan_map.h"
 #include "apps/longhaul/plan_options.h"
 #include "longhaul/base/units.h"
@@ -113,11 +114,6 @@ void print_plan(const PlanRequest& request, const Planned& result) {
   print_text("because", decision.reason);
 }
 
-int complain(const std::string& message, int exit_code) {
-  std::cerr << "longhaul plan: " << message << '\n';
-  return exit_code;
-}
-
 nlohmann::ordered_json json_of(const PlanMap& map) {
   nlohmann::ordered_json json{
       {"recipe", map.recipe}, {"efficiency", map.plan}, {"d_sgd_efficiency", map.d_sgd}};
@@ -135,16 +131,17 @@ int draw_map(const PlanRequest& request, const PlanArguments& arguments) {
   }
   std::ofstream file(out, std::ios::binary);
   file << plan_map_svg(map) << std::flush;
-  if (!file) return complain(out + ": cannot write this file", kExitFailed);
+  if (!file) return complain("plan", {ErrorCode::kIo, out + ": cannot write this file"});
   std::cout << "map: " << out << '\n';
   return kExitDone;
 }
 
 int run_plan(const PlanArguments& arguments) {
   const Result<PlanRequest> request = plan_request(arguments);
-  if (!request.ok()) return complain(request.error().message, kExitWrongUse);
+  if (!request.ok()) return complain("plan", request.error(), kExitWrongUse);
   if (arguments.map) return draw_map(*request, arguments);
-  if (!arguments.out.empty()) return complain("--out: only with --map", kExitWrongUse);
+  if (!arguments.out.empty())
+    return complain("plan", {ErrorCode::kInvalidArgument, "--out: only with --map"});
   const Planned result = planned(*request);
   if (arguments.json) {
     std::cout << json_of(*request, result).dump(2) << '\n';

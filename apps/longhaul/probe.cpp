@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "apps/longhaul/command.h"
+#include "apps/longhaul/complain.h"
 #include "apps/longhaul/job_options.h"
 #include "apps/longhaul/visit_options.h"
 #include "longhaul/base/units.h"
@@ -122,19 +123,19 @@ std::string probe_text(const ProbedLink& link, const std::optional<Decision>& de
 
 int run_probe(const ProbeArguments& arguments) {
   const Result<HubAccess> access = visit_access(arguments.visit, "probe");
-  if (!access.ok()) return visit_failed("probe", access.error());
+  if (!access.ok()) return complain("probe", access.error());
   Result<ProbedWork> work = work_given(arguments);
-  if (!work.ok()) return visit_failed("probe", work.error());
+  if (!work.ok()) return complain("probe", work.error());
   const std::unique_ptr<Connector> connector = make_grpc_connector(access->address, access->tls);
   const Status completed = complete(*work, *connector, *access);
-  if (!completed.ok()) return visit_failed("probe", completed.error());
+  if (!completed.ok()) return complain("probe", completed.error());
   const SystemClock clock;
   const TimePoint start = clock.now();
   LinkProbe probe(*connector, clock, [&](const std::string& what) {
     if (clock.now() - start > kQuiet) std::cerr << "measures " << what << '\n';
   });
   const Result<ProbedLink> link = probe.measure(access->name, access->token);
-  if (!link.ok()) return visit_failed("probe", link.error());
+  if (!link.ok()) return complain("probe", link.error());
   const std::optional<Decision> decision = decision_for(*link, *work);
   if (arguments.visit.json) {
     std::cout << probe_json(*access, *link, *work, decision).dump(2) << '\n';

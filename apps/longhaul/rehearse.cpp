@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "apps/longhaul/command.h"
+#include "apps/longhaul/complain.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/lab_files.h"
 #include "apps/longhaul/live_lines.h"
@@ -30,11 +31,6 @@ struct RehearseArguments {
   bool keeps_books = false;
   bool json = false;
 };
-
-int complain(const Error& error, int exit_code = kExitFailed) {
-  std::cerr << "longhaul rehearse: " << error.message << '\n';
-  return exit_code;
-}
 
 std::string prediction_text(const std::vector<lab::RunResult>& runs) {
   std::string text;
@@ -137,14 +133,14 @@ Status rehearse_all(const Programme& programme, const std::string& scenario, Lab
 
 int run_rehearse(const RehearseArguments& arguments) {
   const Result<Programme> programme = programme_of(arguments);
-  if (!programme.ok()) return complain(programme.error(), kExitWrongUse);
+  if (!programme.ok()) return complain("rehearse", programme.error(), kExitWrongUse);
   Result<LabFiles> files = LabFiles::open(programme->out);
-  if (!files.ok()) return complain(files.error());
+  if (!files.ok()) return complain("rehearse", files.error(), kExitFailed);
   notice_interrupts();
   (void)std::signal(SIGPIPE, SIG_IGN);  // a child that ends while it is written to
   const Status rehearsed = rehearse_all(*programme, arguments.scenario, *files);
   const Result<std::vector<lab::RunResult>> runs = files->finish(programme->job.scenario);
-  if (!runs.ok()) return complain(runs.error());
+  if (!runs.ok()) return complain("rehearse", runs.error(), kExitFailed);
   if (arguments.json) {
     if (rehearsed.ok() || !runs->empty())
       std::cout << lab_json(programme->job.scenario, *runs, std::nullopt) << '\n';
@@ -152,7 +148,7 @@ int run_rehearse(const RehearseArguments& arguments) {
     std::cout << lab::summary_table(programme->job.scenario, *runs) << '\n'
               << prediction_text(*runs) << "report: " << files->report().string() << '\n';
   }
-  if (!rehearsed.ok()) return complain(rehearsed.error());
+  if (!rehearsed.ok()) return complain("rehearse", rehearsed.error(), kExitFailed);
   return is_interrupted() ? kExitInterrupted : kExitDone;
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "apps/longhaul/command.h"
+#include "apps/longhaul/complain.h"
 #include "apps/longhaul/status_view.h"
 #include "apps/longhaul/visit_options.h"
 #include "longhaul/exchange/ask.h"
@@ -14,11 +15,11 @@ constexpr Seconds kStatusTimeout{30.0};
 
 int run_status(const VisitArguments& arguments) {
   const Result<HubAccess> access = visit_access(arguments, "status");
-  if (!access.ok()) return visit_failed("status", access.error());
+  if (!access.ok()) return complain("status", access.error());
   const std::unique_ptr<Connector> connector = make_grpc_connector(access->address, access->tls);
   const Result<v1::StatusReport> report =
       ask_for_status(*connector, access->name, access->token, deadline_after(kStatusTimeout));
-  if (!report.ok()) return visit_failed("status", report.error());
+  if (!report.ok()) return complain("status", report.error());
   if (arguments.json) {
     std::cout << status_json(*report).dump(2, ' ', false,
                                            nlohmann::ordered_json::error_handler_t::replace)

@@ -1,10 +1,10 @@
 // longhaul train: a replica. Training needs libtorch, so after parsing longhaul-torch takes over.
 #include "apps/longhaul/train_options.h"
 
-#include <iostream>
 #include <memory>
 
 #include "apps/longhaul/command.h"
+#include "apps/longhaul/complain.h"
 #include "apps/longhaul/torch_program.h"
 
 namespace longhaul::apps {
@@ -19,9 +19,7 @@ Error try_train(const TrainArguments& arguments, const std::vector<std::string>&
 }
 
 int run_train(const TrainArguments& arguments, const std::vector<std::string>& words) {
-  const Error error = try_train(arguments, words);
-  std::cerr << "longhaul train: " << error.message << '\n';
-  return error.code == ErrorCode::kInvalidArgument ? kExitWrongUse : kExitFailed;
+  return complain("train", try_train(arguments, words));
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "apps/longhaul/visit_options.h"
 
-#include <iostream>
-
 #include "apps/longhaul/command.h"
 
 namespace longhaul::apps {
@@ -19,11 +17,6 @@ Result<HubAccess> visit_access(const VisitArguments& arguments, const std::strin
   return hub_access({.invite = arguments.invite,
                      .hub = arguments.hub,
                      .name = arguments.hub.empty() ? "" : name});
-}
-
-int visit_failed(const std::string& command, const Error& error) {
-  std::cerr << "longhaul " << command << ": " << error.message << '\n';
-  return error.code == ErrorCode::kInvalidArgument ? kExitWrongUse : kExitFailed;
 }
 
 }  // namespace longhaul::apps

@@ -17,7 +17,5 @@ struct VisitArguments {
 void add_visit_options(CLI::App& command, VisitArguments& arguments);
 // Where to dial; a hub without keys is told that it is `name`.
 Result<HubAccess> visit_access(const VisitArguments& arguments, const std::string& name);
-// One line on standard error, and the exit code.
-int visit_failed(const std::string& command, const Error& error);
 
 }  // namespace longhaul::apps

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "apps/longhaul/command.h"
+#include "apps/longhaul/complain.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/lab_files.h"
 #include "apps/longhaul_torch/job_workload.h"
@@ -29,11 +30,6 @@ using lab::RunResult;
 using lab::StudyPoint;
 
 std::size_t all_cores() { return std::max(1U, std::thread::hardware_concurrency()); }
-
-int complain(const std::string& message, int exit_code) {
-  std::cerr << "longhaul lab: " << message << '\n';
-  return exit_code;
-}
 
 // All runs of a study, one after the other, until one fails or someone interrupts.
 class Study {
@@ -214,20 +210,21 @@ std::filesystem::path directory_of(const LabArguments& arguments, const lab::Sce
 
 int run_lab(const LabArguments& arguments) {
   const Result<lab::StudyRequest> request = study_request(arguments);
-  if (!request.ok()) return complain(request.error().message, kExitWrongUse);
+  if (!request.ok()) return complain("lab", request.error(), kExitWrongUse);
   const Result<std::vector<StudyPoint>> points = lab::study_points(*request);
-  if (!points.ok()) return complain(points.error().message, kExitWrongUse);
+  if (!points.ok()) return complain("lab", points.error(), kExitWrongUse);
   const lab::Scenario& scenario = points->front().scenario;
   const std::filesystem::path out = directory_of(arguments, scenario);
   std::error_code ignored;
   if (!arguments.replay.empty() && std::filesystem::equivalent(out, arguments.replay, ignored))
-    return complain("--out " + out.string() +
-                        ": --replay reads from there; its results go into another directory",
-                    kExitWrongUse);
+    return complain("lab", {ErrorCode::kInvalidArgument,
+                            "--out " + out.string() +
+                                ": --replay reads from there; its results go into another "
+                                "directory"});
   const std::string digest = study_digest(*request, scenario);
   Result<LabFiles> files =
       arguments.resume ? LabFiles::resume(out, digest) : LabFiles::open(out, digest);
-  if (!files.ok()) return complain(files.error().message, kExitFailed);
+  if (!files.ok()) return complain("lab", files.error(), kExitFailed);
   Study::Setup setup{.threads = arguments.threads > 0 ? arguments.threads : all_cores(),
                      .checkpoint_every = arguments.checkpoint_every,
                      .digest = digest};
@@ -236,7 +233,7 @@ int run_lab(const LabArguments& arguments) {
     if (checkpoint.ok()) {
       setup.checkpoint = std::move(checkpoint).value();
     } else if (checkpoint.error().code != ErrorCode::kNotFound) {
-      return complain(checkpoint.error().message, kExitFailed);
+      return complain("lab", checkpoint.error(), kExitFailed);
     }
   }
   notice_interrupts();
@@ -247,11 +244,8 @@ int run_lab(const LabArguments& arguments) {
   if (outcome.ok() && (arguments.replay.empty() || arguments.oracle))
     outcome = Study(*points, std::move(setup), *files).run();
   const Result<std::vector<RunResult>> runs = files->finish(scenario);
-  if (!outcome.ok()) {
-    const bool is_wrong_use = outcome.error().code == ErrorCode::kInvalidArgument;
-    return complain(outcome.error().message, is_wrong_use ? kExitWrongUse : kExitFailed);
-  }
-  if (!runs.ok()) return complain(runs.error().message, kExitFailed);
+  if (!outcome.ok()) return complain("lab", outcome.error());
+  if (!runs.ok()) return complain("lab", runs.error(), kExitFailed);
   print_results(arguments, scenario, *runs, *files);
   return is_interrupted() ? kExitInterrupted : kExitDone;
 }

@@ -1,10 +1,10 @@
 #include "apps/longhaul_torch/train_command.h"
 
 #include <filesystem>
-#include <iostream>
 #include <utility>
 
 #include "apps/longhaul/command.h"
+#include "apps/longhaul/complain.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/job_options.h"
 #include "apps/longhaul/json_lines.h"
@@ -21,11 +21,6 @@ namespace {
 constexpr Seconds kAskTimeout{30.0};
 constexpr Seconds kAwaitHub{3.0};  // that is not there yet
 constexpr Seconds kAskAgain{0.3};
-
-int complain(const Error& error) {
-  std::cerr << "longhaul train: " << error.message << '\n';
-  return error.code == ErrorCode::kInvalidArgument ? kExitWrongUse : kExitFailed;
-}
 
 // A hub that starts at the same time may take a moment.
 Result<v1::Task> ask(Connector& connector, const HubAccess& access) {
@@ -71,20 +66,20 @@ int evaluate(const lab::Job& job, Workload& workload) {
 
 int run_train(const TrainArguments& arguments) {
   const Result<HubAccess> access = hub_access(arguments);
-  if (!access.ok()) return complain(access.error());
+  if (!access.ok()) return complain("train", access.error());
   const Result<CheckpointOptions> checkpoints = checkpoint_options(arguments, access->name);
-  if (!checkpoints.ok()) return complain(checkpoints.error());
+  if (!checkpoints.ok()) return complain("train", checkpoints.error());
   notice_interrupts();
   keep_freed_memory();
   const std::unique_ptr<Connector> connector = make_grpc_connector(access->address, access->tls);
   const Result<v1::Task> task = ask(*connector, *access);
   if (is_interrupted()) return kExitInterrupted;
-  if (!task.ok()) return complain(task.error());
+  if (!task.ok()) return complain("train", task.error());
   Result<lab::Job> job = job_of(*task);
-  if (!job.ok()) return complain(Error(job.error()).within("what the hub sent"));
+  if (!job.ok()) return complain("train", Error(job.error()).within("what the hub sent"));
   if (!arguments.data.empty()) job->scenario.data.path = arguments.data;
   Result<std::unique_ptr<Workload>> workload = workload_of(job->scenario, job->seed, 1);
-  if (!workload.ok()) return complain(workload.error());
+  if (!workload.ok()) return complain("train", workload.error());
   if (arguments.evaluate) return evaluate(*job, **workload);
   const Status trained = run_replica(arguments, {.access = *access,
                                                  .checkpoints = *checkpoints,
@@ -94,7 +89,7 @@ int run_train(const TrainArguments& arguments) {
   const bool is_cut_short =
       is_interrupted() && (trained.ok() || trained.error().code == ErrorCode::kDeadline);
   if (is_cut_short) return kExitInterrupted;
-  return trained.ok() ? kExitDone : complain(trained.error());
+  return trained.ok() ? kExitDone : complain("train", trained.error());
 }
 
 }  // namespace longhaul::apps

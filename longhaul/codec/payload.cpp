@@ -14,7 +14,7 @@ constexpr std::uint32_t kMagic =
     0x50554C48;  // "HLUP" as bytes in the order of the wire: 48 4C 55 50
 constexpr std::size_t kDigestOffset = 24;
 
-std::uint64_t digest_of(ByteView bytes) {
+std::uint64_t payload_digest(ByteView bytes) {
   const std::uint64_t seed = XXH3_64bits(bytes.data(), kDigestOffset);
   const ByteView body = bytes.subspan(kPayloadHeaderBytes);
   return XXH3_64bits_withSeed(body.data(), body.size(), seed);
@@ -55,7 +55,8 @@ Result<PayloadHeader> read_header(ByteView bytes, std::uint64_t elements) {
   }
   if (in.u64() != bytes.size() - kPayloadHeaderBytes)
     return refuse(ErrorCode::kCorruptPayload, "wrong length");
-  if (in.u64() != digest_of(bytes)) return refuse(ErrorCode::kMismatch, "digest does not match");
+  if (in.u64() != payload_digest(bytes))
+    return refuse(ErrorCode::kMismatch, "digest does not match");
   return header;
 }
 
@@ -98,14 +99,14 @@ ByteBuffer seal_payload(const PayloadHeader& header, std::span<const ByteBuffer>
 void seal_payload(const PayloadHeader& header, std::span<std::byte> bytes) {
   LONGHAUL_CHECK_GE(bytes.size(), kPayloadHeaderBytes);
   write_header(header, bytes.size() - kPayloadHeaderBytes, bytes);
-  store_le(bytes.data() + kDigestOffset, digest_of(bytes));
+  store_le(bytes.data() + kDigestOffset, payload_digest(bytes));
 }
 
 void reseal_payload(std::span<std::byte> bytes) {
   LONGHAUL_CHECK_GE(bytes.size(), kPayloadHeaderBytes);
   store_le(bytes.data(), kMagic);
   store_le(bytes.data() + 16, std::uint64_t{bytes.size() - kPayloadHeaderBytes});
-  store_le(bytes.data() + kDigestOffset, digest_of(bytes));
+  store_le(bytes.data() + kDigestOffset, payload_digest(bytes));
 }
 
 Result<PayloadView> PayloadView::parse(ByteView bytes, std::uint64_t elements) {

@@ -17,7 +17,7 @@ namespace {
 
 using Candidates = TopK::Candidates;
 
-constexpr std::size_t kPiece = 4096;  // stays in L1 between marking and collecting
+constexpr std::size_t kMarkedPiece = 4096;  // stays in L1 between marking and collecting
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
 // Where somewhat more than k of the fed elements lie above: from whole cache lines spread evenly
@@ -87,7 +87,7 @@ class Selection {
   void collect() {
     const std::uint32_t guess = sampled_cut(residual_, feed_, k_);
     // The sample promises far fewer than this; more means that it misled.
-    collect_above(guess, 4 * k_ / ranges_.size() + 4 * kPiece);
+    collect_above(guess, 4 * k_ / ranges_.size() + 4 * kMarkedPiece);
     const bool enough = candidate_count() >= k_ || guess == 1;
     if (enough && std::ranges::none_of(ranges_, &Candidates::overflowed)) return;
     const Cut cut =
@@ -180,11 +180,11 @@ class Selection {
   template <typename Visit>
   void for_each_piece(std::uint32_t cut, Candidates& out, const Visit& visit) const {
     out.clear();
-    std::array<std::uint64_t, kernels::mark_words(kPiece)> storage;
+    std::array<std::uint64_t, kernels::mark_words(kMarkedPiece)> storage;
     for (std::size_t tile = out.tiles.first; tile < out.tiles.end; ++tile) {
       const std::size_t tile_end = tile_begin(tile) + tile_size(tile, residual_.size());
-      for (std::size_t first = tile_begin(tile); first < tile_end; first += kPiece) {
-        const std::size_t here = std::min(kPiece, tile_end - first);
+      for (std::size_t first = tile_begin(tile); first < tile_end; first += kMarkedPiece) {
+        const std::size_t here = std::min(kMarkedPiece, tile_end - first);
         const std::span piece = residual_.subspan(first, here);
         const std::span marks = std::span(storage).first(kernels::mark_words(here));
         kernels::feed_and_mark(piece, feed_.part(first, here), std::bit_cast<float>(cut), marks);
