@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "apps/longhaul/command.h"
+#include "apps/longhaul/complain.h"
 #include "apps/longhaul/hub_service.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/job_options.h"
@@ -40,11 +41,6 @@ struct HubArguments {
   std::size_t least = 1;  // members of a round
   bool json = false;
 };
-
-int complain(const Error& error, int exit_code) {
-  std::cerr << "longhaul hub: " << error.message << '\n';
-  return exit_code;
-}
 
 bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
@@ -136,35 +132,38 @@ Result<std::optional<access::DirectoryLock>> own_directory(const std::string& di
 
 int run_hub(const HubArguments& arguments) {
   if (arguments.task.recipe.find(',') != std::string::npos)
-    return complain({ErrorCode::kInvalidArgument,
+    return complain("hub",
+                    {ErrorCode::kInvalidArgument,
                      "--recipe: a hub runs one recipe, got " + arguments.task.recipe},
                     kExitWrongUse);
   const Result<v1::Task> task = task_of(arguments.task);
-  if (!task.ok()) return complain(task.error(), kExitWrongUse);
+  if (!task.ok()) return complain("hub", task.error(), kExitWrongUse);
   const Result<access::Address> address = listening_address(arguments.listen);
-  if (!address.ok()) return complain(Error(address.error()).within("--listen"), kExitWrongUse);
+  if (!address.ok())
+    return complain("hub", Error(address.error()).within("--listen"), kExitWrongUse);
   if (!arguments.keys.empty() && arguments.is_insecure)
-    return complain({ErrorCode::kInvalidArgument, "--insecure: not together with --keys"},
+    return complain("hub", {ErrorCode::kInvalidArgument, "--insecure: not together with --keys"},
                     kExitWrongUse);
   if (arguments.keys.empty() && !arguments.is_insecure && !is_loopback(address->host))
-    return complain({ErrorCode::kInvalidArgument,
+    return complain("hub",
+                    {ErrorCode::kInvalidArgument,
                      "--listen " + arguments.listen +
                          ": open to the network only with --keys DIR (longhaul keys init makes "
                          "them), or with --insecure"},
                     kExitWrongUse);
   Result<HubSetup> setup = hub_setup(arguments, *task);
-  if (!setup.ok()) return complain(setup.error(), kExitWrongUse);
+  if (!setup.ok()) return complain("hub", setup.error(), kExitWrongUse);
   GrpcServer::Setup server_setup{.address = arguments.listen};
   if (!arguments.keys.empty()) {
     const Result<access::HubKeys> keys = access::load_hub_keys(arguments.keys, access::wall_now());
-    if (!keys.ok()) return complain(keys.error(), kExitFailed);
+    if (!keys.ok()) return complain("hub", keys.error(), kExitFailed);
     server_setup.tls = TlsKeys{
         .authority = keys->ca_pem, .certificate = keys->certificate_pem, .key = keys->key_pem};
     setup->admit = admission_by(arguments.keys);
   }
   const std::size_t start_with = setup->start_with;
   const auto directory = own_directory(arguments.directory);
-  if (!directory.ok()) return complain(directory.error(), kExitFailed);
+  if (!directory.ok()) return complain("hub", directory.error(), kExitFailed);
   notice_interrupts();
   keep_freed_memory();
   raise_descriptor_limit();
@@ -175,23 +174,24 @@ int run_hub(const HubArguments& arguments) {
       Hub::start(std::move(setup).value(), clock, log,
                  {.threads = std::max(1U, std::thread::hardware_concurrency()),
                   .watcher = HubWatcher(lines, log)});
-  if (!hub.ok()) return complain(hub.error(), kExitFailed);
+  if (!hub.ok()) return complain("hub", hub.error(), kExitFailed);
   const Result<std::unique_ptr<GrpcServer>> server = GrpcServer::start(server_setup, **hub);
-  if (!server.ok()) return complain(server.error(), kExitFailed);
+  if (!server.ok()) return complain("hub", server.error(), kExitFailed);
   if (!arguments.directory.empty()) {
     const Status kept = write_task(arguments.directory, *task);
-    if (!kept.ok()) return complain(kept.error(), kExitFailed);
+    if (!kept.ok()) return complain("hub", kept.error(), kExitFailed);
   }
   const std::string at = address->host + ':' + std::to_string((*server)->port());
   if (arguments.json) {
     print_event("listening", {{"address", at}, {"port", (*server)->port()}});
   } else {
     log.info("listening on " + at);
-    log.info("starts when " + std::to_string(start_with) +
-             (start_with == 1 ? " replica is here" : " replicas are here"));
+    if (!(*hub)->status().is_started)
+      log.info("starts when " + std::to_string(start_with) +
+               (start_with == 1 ? " replica is here" : " replicas are here"));
   }
   const Result<bool> served = HubService(**hub, *task, lines, log).run();
-  if (!served.ok()) return complain(served.error(), kExitFailed);
+  if (!served.ok()) return complain("hub", served.error(), kExitFailed);
   return *served ? kExitDone : kExitInterrupted;
 }
 

@@ -68,7 +68,11 @@ Status HubCore::resume() {
   layers_ = training_->layers();
   if (training_->journal().end() == 0) initial_digest_ = digest_of(training_->model().shared());
   if (setup_.training.steps > 0) last_step_ = setup_.training.steps - 1;
-  log_.info("goes on at round " + std::to_string(training_->book().next_step()));
+  const std::uint64_t next = training_->book().next_step();
+  log_.info(last_step_ && next > *last_step_
+                ? "the run is done; who has missed its end may come for it within " +
+                      to_string(setup_.patience)
+                : "goes on at round " + std::to_string(next));
   return Done{};
 }
 

@@ -89,6 +89,11 @@ class SameBits(ResumeCommand):
         hub, port = self.hub("--recipe", "olco3-tc", "--least", 3, "--dir", "run", *QUICK)
         self.assert_ends_as_the_lab(self.train_all(port), self.lab_digest("olco3-tc"))
         self.ended(hub)
+        again = self.longhaul("hub", "smoke", "--listen", "127.0.0.1:0", "--recipe", "olco3-tc", "--least", 3, "--dir", "run",
+                              "--patience", "0.1s", *QUICK)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertIn("the run is done", again.stderr)
+        self.assertNotIn("starts when", again.stderr)
 
 
 class GoingOn(ResumeCommand):
