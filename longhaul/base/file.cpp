@@ -73,6 +73,13 @@ NewFile open_beside(const Path& path, FileAccess access) {
   }
 }
 
+// Named as open_beside() does.
+bool is_unfinished(const Path& path) {
+  const std::string number = path.stem().extension().string();
+  return path.extension() == kUnfinished && number.size() > 1 &&
+         number.find_first_not_of("0123456789-", 1) == std::string::npos;
+}
+
 Status write_and_rename(const NewFile& fresh, ByteView bytes, const Path& path) {
   if (!write_all(fresh.file, bytes)) return failed_to("write", fresh.path);
   if (::fsync(fresh.file.descriptor()) != 0) return failed_to("sync", fresh.path);
@@ -106,17 +113,13 @@ Status write_file_atomically(const Path& path, ByteView bytes, FileAccess access
   return sync_directory_of(path);
 }
 
-void remove_unfinished_writes(const Path& path) {
-  const Path directory = path.has_parent_path() ? path.parent_path() : Path(".");
-  const std::string start = path.filename().string() + '.';
+void remove_unfinished_writes(const Path& directory, std::string_view start) {
   std::error_code failure;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, failure)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(start) || !name.ends_with(kUnfinished)) continue;
-    const std::string_view number = std::string_view(name).substr(
-        start.size(), name.size() - start.size() - kUnfinished.size());
-    if (number.find_first_not_of("0123456789-") == std::string_view::npos)
-      std::filesystem::remove(entry.path(), failure);
+  const Path there = directory.empty() ? Path(".") : directory;
+  for (const auto& entry : std::filesystem::directory_iterator(there, failure)) {
+    const Path& path = entry.path();
+    if (path.filename().string().starts_with(start) && is_unfinished(path))
+      std::filesystem::remove(path, failure);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <string_view>
 
 #include "longhaul/base/bytes.h"
 #include "longhaul/base/result.h"
@@ -20,8 +21,8 @@ enum class FileAccess : std::uint8_t {
 Status write_file_atomically(const std::filesystem::path& path, ByteView bytes,
                              FileAccess access = FileAccess::kUsual);
 
-// What earlier processes that were killed have left beside `path`.
-void remove_unfinished_writes(const std::filesystem::path& path);
+// What killed processes have left of such writes in a directory, where its name starts so.
+void remove_unfinished_writes(const std::filesystem::path& directory, std::string_view start);
 
 // All of a file, which must not be longer than `most_bytes`.
 Result<ByteBuffer> read_file(const std::filesystem::path& path, std::size_t most_bytes);

@@ -148,13 +148,7 @@ void remove_old(const std::filesystem::path& directory, std::uint64_t needed) {
 }  // namespace
 
 void remove_unfinished(const std::filesystem::path& directory) {
-  std::error_code failure;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, failure)) {
-    const std::filesystem::path& path = entry.path();
-    const std::string name = path.filename().string();
-    if (path.extension() == ".tmp" && (name.starts_with("snapshot") || name.starts_with("rounds")))
-      std::filesystem::remove(path, failure);
-  }
+  for (const char* start : {"snapshot", "rounds"}) remove_unfinished_writes(directory, start);
 }
 
 JournalLimits limits_for_model(JournalLimits limits, std::size_t elements) {

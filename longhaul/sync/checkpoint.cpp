@@ -43,7 +43,7 @@ CheckpointWriter::CheckpointWriter(std::filesystem::path file)
     : file_(std::move(file)), thread_([this] { run(); }) {}
 
 void CheckpointWriter::run() {
-  remove_unfinished_writes(file_);
+  remove_unfinished_writes(file_.parent_path(), file_.filename().string() + '.');
   while (const std::optional<State> state = states_.pop()) {
     const auto step = state->value<std::uint64_t>("step");
     LONGHAUL_CHECK(step.ok());

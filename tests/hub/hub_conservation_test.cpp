@@ -11,7 +11,6 @@ using testing::FaultRun;
 using testing::HubRunSetup;
 using testing::Ledger;
 
-constexpr double kHubTolerance = 1e-5;
 constexpr std::size_t kElements = 64;
 
 HubRunSetup conserving_setup(const std::string& recipe, Ledger& ledger) {
@@ -35,20 +34,6 @@ std::string test_name(const ::testing::TestParamInfo<std::string>& recipe) {
   return name;
 }
 
-// Every replica has always gone on from where it was, or from a checkpoint.
-void expect_books_in_order(const FaultRun& run, const Ledger& ledger) {
-  for (std::size_t slot = 0; slot < 3; ++slot) {
-    const std::optional<Replaced>& replaced = run.replica(slot).replaced();
-    EXPECT_TRUE(!replaced || (replaced->updates == 0 && replaced->residual == 0)) << slot;
-    EXPECT_EQ(run.replica(slot).differing(), 0U) << slot;
-    EXPECT_LT(ledger.imbalance(slot, run.replica(slot).engine().residual()), kHubTolerance) << slot;
-  }
-  EXPECT_EQ(ledger.lost(), std::vector<testing::SlotRound>());
-  EXPECT_EQ(ledger.counted_twice(), 0U);
-  EXPECT_EQ(ledger.closed_twice(), 0U);
-  EXPECT_EQ(ledger.wrong_means(), 0U);
-}
-
 class HubConservation : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(HubConservation, HoldsThroughBrokenLinksAndHubsThatAreKilled) {
@@ -58,7 +43,7 @@ TEST_P(HubConservation, HoldsThroughBrokenLinksAndHubsThatAreKilled) {
   for (int i = 0; i < 30; ++i) run.fault(false);
   ASSERT_TRUE(run.finishes());
   run.expect_one_good_model();
-  expect_books_in_order(run, ledger);
+  testing::expect_books_in_order(run, ledger);
   EXPECT_GT(ledger.returned(), 0U);  // else the test tests little
 }
 
@@ -85,7 +70,7 @@ TEST_P(HubConservationToTheEnd, HoldsThroughFaultsOfAllKindsInTheMidstOfEachOthe
   ASSERT_TRUE(run.finishes_among_faults());
   run.expect_one_model();
   EXPECT_EQ(run.replica(0).engine().steps_done(), setup.steps);
-  expect_books_in_order(run, ledger);
+  testing::expect_books_in_order(run, ledger);
 }
 
 INSTANTIATE_TEST_SUITE_P(Hub, HubConservationToTheEnd,
@@ -142,7 +127,7 @@ TEST(HubConservation, NoticesAReturnedUpdateThatIsIgnored) {
   ASSERT_TRUE(run.reaches(from + 50));
   ASSERT_TRUE(run.finishes());
   ASSERT_GT(ledger.returned(), 0U);
-  EXPECT_GT(ledger.imbalance(1, run.replica(1).engine().residual()), kHubTolerance);
+  EXPECT_GT(ledger.imbalance(1, run.replica(1).engine().residual()), testing::kHubTolerance);
 }
 
 }  // namespace

@@ -285,4 +285,23 @@ class TestReplica {
   std::thread thread_;
 };
 
+inline constexpr double kHubTolerance = 1e-5;
+
+// Of a run of three in which every replica has always gone on from where it was, or from a
+// checkpoint: nothing is lost, and nothing counts twice.
+template <typename Run>
+void expect_books_in_order(const Run& run, const Ledger& ledger) {
+  for (std::size_t slot = 0; slot < 3; ++slot) {
+    const TestReplica& replica = run.replica(slot);
+    const std::optional<Replaced>& replaced = replica.replaced();
+    EXPECT_TRUE(!replaced || (replaced->updates == 0 && replaced->residual == 0)) << slot;
+    EXPECT_EQ(replica.differing(), 0U) << slot;
+    EXPECT_LT(ledger.imbalance(slot, replica.engine().residual()), kHubTolerance) << slot;
+  }
+  EXPECT_EQ(ledger.lost(), std::vector<SlotRound>());
+  EXPECT_EQ(ledger.counted_twice(), 0U);
+  EXPECT_EQ(ledger.closed_twice(), 0U);
+  EXPECT_EQ(ledger.wrong_means(), 0U);
+}
+
 }  // namespace longhaul::testing
