@@ -29,7 +29,7 @@ Result<bool> HubService::run() {
     if (!is_interrupted() || asked_) continue;
     asked_ = clock_.now();
     log_.info("interrupted: tells the replicas, and ends when they have finished");
-    hub_.finish();
+    hub_.finish(v1::CAUSE_STOPPED);
   }
 }
 

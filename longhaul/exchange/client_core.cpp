@@ -229,7 +229,7 @@ void ClientCore::on_control(Frame frame, TimePoint now) {
   } else if (frame.has_enrolled()) {
     on_enrolled(frame.enrolled());
   } else if (frame.has_finish()) {
-    news_.on_finish(frame.finish().last_step());
+    news_.on_finish(frame.finish().last_step(), frame.finish().cause());
   } else if (frame.has_goodbye()) {
     const Error why{ErrorCode::kClosed, "the hub says goodbye: " + frame.goodbye().why()};
     frame.goodbye().is_over() ? give_up(why) : lose(why, now);

@@ -72,7 +72,7 @@ class ClientNews {
   // `own`: digest of the update of this replica that is in it, if one is. Nothing is returned yet.
   virtual void on_mean(Mean mean, std::optional<std::uint64_t> own) = 0;
   virtual void on_restart(State state) = 0;  // what it has is replaced
-  virtual void on_finish(std::uint64_t last_step) = 0;
+  virtual void on_finish(std::uint64_t last_step, v1::FinishCause cause) = 0;
   virtual void on_lost(const Error& why) = 0;    // the connection, or a try at one
   virtual void on_failed(const Error& why) = 0;  // for good
   virtual void on_left() = 0;                    // the hub knows that it leaves

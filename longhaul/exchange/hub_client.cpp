@@ -198,6 +198,11 @@ void HubClient::leave() {
                             [this]() REQUIRES(mutex_) { return has_left_ || failure_; });
 }
 
+v1::FinishCause HubClient::finish_cause() const {
+  const MutexLock lock(mutex_);
+  return finish_cause_;
+}
+
 std::uint64_t HubClient::run() const {
   const MutexLock lock(mutex_);
   return place_ ? place_->run : 0;
@@ -271,10 +276,11 @@ void HubClient::on_restart(State state) {
   changed_.notify_all();
 }
 
-void HubClient::on_finish(std::uint64_t last_step) {
+void HubClient::on_finish(std::uint64_t last_step, v1::FinishCause cause) {
   {
     const MutexLock lock(mutex_);
     last_step_ = last_step;
+    finish_cause_ = cause;
   }
   changed_.notify_all();
 }

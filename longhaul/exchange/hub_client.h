@@ -57,6 +57,9 @@ class HubClient final : public Exchange, private ClientNews {
   // moment: it may be away.
   void leave();
 
+  // Why the step that the hub has named is the last one.
+  [[nodiscard]] v1::FinishCause finish_cause() const;
+
   // The one that the hub has let it into; 0: none yet.
   [[nodiscard]] std::uint64_t run() const;
   // Own updates whose means have not been collected: what a checkpoint needs.
@@ -104,7 +107,7 @@ class HubClient final : public Exchange, private ClientNews {
   void on_enrolled(std::uint64_t from_step, const Plan& plan) override;
   void on_mean(Mean mean, std::optional<std::uint64_t> own) override;
   void on_restart(State state) override;
-  void on_finish(std::uint64_t last_step) override;
+  void on_finish(std::uint64_t last_step, v1::FinishCause cause) override;
   void on_lost(const Error& why) override;
   void on_failed(const Error& why) override;
   void on_left() override;
@@ -120,6 +123,7 @@ class HubClient final : public Exchange, private ClientNews {
   std::optional<Contributed> contributed_ GUARDED_BY(mutex_);  // the last one that is in
   std::optional<Attendance> attendance_ GUARDED_BY(mutex_);    // none: from the next step on
   std::optional<std::uint64_t> last_step_ GUARDED_BY(mutex_);
+  v1::FinishCause finish_cause_ GUARDED_BY(mutex_) = v1::CAUSE_STEPS;
   std::map<std::uint64_t, Came> means_ GUARDED_BY(mutex_);
   bool is_awaited_ GUARDED_BY(mutex_) = false;  // something is, by the training thread
   // Own updates whose means have not been collected. Only with both is it known what is returned: a

@@ -74,7 +74,7 @@ bool Hub::take(Deadline deadline) {
   } else if (const auto* strangers = std::get_if<Strangers>(&*command)) {
     core_.on_strangers(strangers->count, strangers->why, clock_.now());
   } else {
-    core_.finish();
+    core_.finish(std::get<Finish>(*command).cause);
   }
   return true;
 }
@@ -88,6 +88,6 @@ void Hub::note_strangers(std::uint64_t count, const std::string& why) {
   (void)inbox_->commands.try_push(Strangers{.count = count, .why = why});
 }
 
-void Hub::finish() { (void)inbox_->commands.try_push(Finish{}); }
+void Hub::finish(v1::FinishCause cause) { (void)inbox_->commands.try_push(Finish{.cause = cause}); }
 
 }  // namespace longhaul

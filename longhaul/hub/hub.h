@@ -34,10 +34,12 @@ class Hub final : public Acceptor {
   // Connections that ended before there was a stream, and why the last one did.
   void note_strangers(std::uint64_t count, const std::string& why);
   // The step that everyone is in becomes the last one.
-  void finish();
+  void finish(v1::FinishCause cause);
 
  private:
-  struct Finish {};
+  struct Finish {
+    v1::FinishCause cause = v1::CAUSE_STEPS;
+  };
   struct Strangers {
     std::uint64_t count = 0;
     std::string why;

@@ -141,12 +141,13 @@ void HubCore::tell_of(const Session& session, const std::string& what) {
 
 // Nobody can have finished the step that the model stands at: its means are not all there. Frames
 // of a control stream keep their order, so everyone hears of it before those means.
-void HubCore::finish() {
+void HubCore::finish(v1::FinishCause cause) {
   if (!training_) return end("the run was ended before it started", true);
   is_asked_to_finish_ = true;
   const std::uint64_t step = training_->model().step();
   if (last_step_ && *last_step_ <= step) return;
   last_step_ = step;
+  finish_cause_ = cause;
   training_->end_after(step + 1);
   for (const auto& [id, session] : sessions_) tell_last_step(*session);
 }

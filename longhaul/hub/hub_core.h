@@ -91,7 +91,7 @@ class HubCore {
   // Connections that the transport ended before there was a stream, and why the last one did.
   void on_strangers(std::uint64_t count, const std::string& why, TimePoint now);
   // The step that everyone is in becomes the last one.
-  void finish();
+  void finish(v1::FinishCause cause);
   // Tells every replica why. `is_over`: they need not come back.
   void end(const std::string& why, bool is_over);
 
@@ -208,6 +208,7 @@ class HubCore {
   std::unique_ptr<Training> training_;      // from the start on
   std::optional<std::uint64_t> last_step_;  // of the run, once it is known
   bool is_asked_to_finish_ = false;
+  v1::FinishCause finish_cause_ = v1::CAUSE_STEPS;
   bool is_finished_ = false;
   std::string reason_;
   std::optional<Error> failure_;  // of the journal: nothing goes on

@@ -294,6 +294,7 @@ void HubCore::tell_last_step(Session& session) {
   if (!last_step_) return;
   Frame frame;
   frame.mutable_finish()->set_last_step(*last_step_);
+  frame.mutable_finish()->set_cause(finish_cause_);
   (void)session.send(std::move(frame));
 }
 

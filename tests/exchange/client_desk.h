@@ -43,7 +43,7 @@ struct NewsBook final : ClientNews {
     owns.push_back(own);
   }
   void on_restart(State /*state*/) override { ++restarts; }
-  void on_finish(std::uint64_t /*last_step*/) override {}
+  void on_finish(std::uint64_t /*last_step*/, v1::FinishCause /*cause*/) override {}
   void on_lost(const Error& why) override { lost.push_back(why.message); }
   void on_failed(const Error& why) override { failure = why; }
   void on_left() override { has_left = true; }

@@ -260,6 +260,17 @@ TEST_F(HubClientTest, DoesTheStepsAgainThatAnUpdateDependsOn) {
   EXPECT_EQ(client_.differing(), 0U);
 }
 
+TEST_F(HubClientTest, KnowsWhyTheRunEnds) {
+  EXPECT_EQ(client_.finish_cause(), v1::CAUSE_STEPS);
+  Frame frame;
+  frame.mutable_finish()->set_last_step(0);
+  frame.mutable_finish()->set_cause(v1::CAUSE_STOPPED);
+  control_->on_frame(frame);
+  settle(1);
+  EXPECT_EQ(client_.stance(1, 1, limit()).value(), Stance::kFinish);
+  EXPECT_EQ(client_.finish_cause(), v1::CAUSE_STOPPED);
+}
+
 TEST_F(HubClientTest, StepsBeforeAnotherStateDoNotCount) {
   EXPECT_EQ(client_.stance(0, 0, limit()).value(), Stance::kTakePart);
   restart(5, 7);

@@ -97,7 +97,7 @@ class FaultRun {
              }) == static_cast<std::ptrdiff_t>(setup_.replicas);
     });
     const bool goes_on = reaches(hub_->status().next_round + kLastSteps);
-    hub_->finish();
+    hub_->finish(v1::CAUSE_STEPS);
     return is_back && goes_on && has_ended();
   }
   // Of a run with a last step: faults go on beyond it, then everyone comes for what is left.

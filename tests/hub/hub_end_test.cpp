@@ -57,8 +57,26 @@ TEST_F(HubEnd, ComesWhenAllHaveGivenUpAfterItWasAskedTo) {
   leave(all_[0]);
   leave(all_[1]);
   EXPECT_FALSE(is_finished_after(Seconds(100))) << "they may come back";
-  desk_.core.finish();
+  desk_.core.finish(v1::CAUSE_STOPPED);
   EXPECT_TRUE(is_finished_after(Seconds(0.1)));
+}
+
+TEST_F(HubEnd, EveryoneHearsWhyTheRunEnds) {
+  EXPECT_EQ(all_[0].control.stream->take(Frame::kFinish)->finish().cause(), v1::CAUSE_STEPS);
+  desk_.core.finish(v1::CAUSE_STOPPED);
+  EXPECT_FALSE(all_[0].control.stream->take(Frame::kFinish)) << "it is the last step anyway";
+  HubDesk longer([] {
+    HubSetup setup = HubEnd::setup();
+    setup.training.steps = 100;
+    return setup;
+  }());
+  const std::vector<HubDesk::Joined> all = longer.start();
+  EXPECT_EQ(all[0].control.stream->take(Frame::kFinish)->finish().cause(), v1::CAUSE_STEPS);
+  longer.core.finish(v1::CAUSE_TARGET);
+  const std::optional<Frame> told = all[0].control.stream->take(Frame::kFinish);
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->finish().last_step(), 0U);
+  EXPECT_EQ(told->finish().cause(), v1::CAUSE_TARGET);
 }
 
 TEST_F(HubEnd, WaitsForWhoIsAwayButNotForever) {
