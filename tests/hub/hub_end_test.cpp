@@ -73,7 +73,7 @@ TEST_F(HubEnd, EveryoneHearsWhyTheRunEnds) {
   const std::vector<HubDesk::Joined> all = longer.start();
   EXPECT_EQ(all[0].control.stream->take(Frame::kFinish)->finish().cause(), v1::CAUSE_STEPS);
   longer.core.finish(v1::CAUSE_TARGET);
-  const std::optional<Frame> told = all[0].control.stream->take(Frame::kFinish);
+  const auto told = all[0].control.stream->take(Frame::kFinish);
   ASSERT_TRUE(told);
   EXPECT_EQ(told->finish().last_step(), 0U);
   EXPECT_EQ(told->finish().cause(), v1::CAUSE_TARGET);
