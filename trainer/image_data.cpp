@@ -32,14 +32,15 @@ const std::array<DataSet, 3>& data_sets() {
   static const std::array<DataSet, 3> kSets{{
       {.name = "fashion-mnist",
        .directory = "fashion-mnist",
-       .advice = "install the Debian package dataset-fashion-mnist or name its directory (--set "
-                 "data.path=DIR)",
+       .advice = "install the Debian package dataset-fashion-mnist or name its directory (lab: "
+                 "--set data.path=DIR, train: --data DIR)",
        .mean = {0.2860F},
        .deviation = {0.3530F},
        .is_cifar = false},
       {.name = "mnist",
        .directory = "mnist",
-       .advice = "put the four idx files of MNIST there or name their directory",
+       .advice = "put the four idx files of MNIST there or name their directory (lab: --set "
+                 "data.path=DIR, train: --data DIR)",
        .mean = {0.1307F},
        .deviation = {0.3081F},
        .is_cifar = false},

@@ -28,7 +28,7 @@ Result<path> find_default_text() {
                                    "/usr/local/share/longhaul", "/usr/share/longhaul"};
   return find_data_file(places, "bible-kjv.txt",
                         "install the Debian packages bible-kjv and bible-kjv-text and build again, "
-                        "or name a text file");
+                        "or name a text file (lab: --set data.path=FILE, train: --data FILE)");
 }
 
 // One UTF-8 character at the front of `bytes`, or nothing if there is none; its length goes to

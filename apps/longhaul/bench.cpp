@@ -3,12 +3,12 @@
 
 #include <iostream>
 #include <memory>
-#include <sstream>
 
 #include "apps/longhaul/codec_bench.h"
 #include "apps/longhaul/codec_bench_report.h"
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
+#include "longhaul/base/text.h"
 #include "longhaul/base/units.h"
 
 namespace longhaul::apps {
@@ -29,8 +29,7 @@ Result<std::vector<CodecCase>> chosen_cases(const BenchArguments& arguments) {
   std::vector<CodecCase> cases = default_codec_cases();
   if (!arguments.codecs.empty()) {
     cases.clear();
-    std::istringstream names(arguments.codecs);
-    for (std::string name; std::getline(names, name, ',');) {
+    for (const std::string& name : split_list(arguments.codecs)) {
       const Result<CodecSpec> spec = parse_codec(name);
       if (!spec.ok()) return spec.error();
       cases.push_back({.spec = *spec, .keep_ratio = 0.01});

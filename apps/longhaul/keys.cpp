@@ -9,6 +9,7 @@
 #include "apps/longhaul/complain.h"
 #include "longhaul/access/authority.h"
 #include "longhaul/access/members.h"
+#include "longhaul/base/text.h"
 
 namespace longhaul::apps {
 namespace {
@@ -27,12 +28,6 @@ struct KeysArguments {
 // Paths need not be UTF-8; JSON is.
 void print_json(const KeysJson& json) {
   std::cout << json.dump(2, ' ', false, KeysJson::error_handler_t::replace) << '\n';
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
 }
 
 int init_keys(const KeysArguments& arguments) {
@@ -163,8 +158,8 @@ void add_init(CLI::App& keys, Run& run, const SharedArguments& arguments) {
 }
 
 void add_invite(CLI::App& keys, Run& run, const SharedArguments& arguments) {
-  CLI::App* invite = add_keys_subcommand(
-      keys, "invite", "Write the one file with which a replica can join", arguments);
+  CLI::App* invite =
+      add_keys_subcommand(keys, "invite", "Write the file that lets a replica join", arguments);
   invite->footer(
       "Examples:\n"
       "  longhaul keys invite hub-keys berlin hub.example.org:4242\n"
@@ -180,14 +175,14 @@ void add_invite(CLI::App& keys, Run& run, const SharedArguments& arguments) {
       ->capture_default_str()
       ->check(CLI::Range(1, access::kMostInviteDays));
   invite->add_flag("--replace", arguments->invite.replace,
-                   "Invite a name again; its earlier invite is of no use then");
+                   "Replace the earlier invite of this name, which becomes invalid");
   invite->add_option("--out", arguments->out, "File to write (default: NAME.invite)");
   invite->callback([arguments, &run] { run = [arguments] { return invite_replica(*arguments); }; });
 }
 
 void add_revoke(CLI::App& keys, Run& run, const SharedArguments& arguments) {
   CLI::App* revoke =
-      add_keys_subcommand(keys, "revoke", "Refuse a replica from its next join on", arguments);
+      add_keys_subcommand(keys, "revoke", "Refuse a replica the next time it joins", arguments);
   revoke->footer(
       "Example:\n"
       "  longhaul keys revoke hub-keys berlin");
@@ -207,8 +202,8 @@ void add_list(CLI::App& keys, Run& run, const SharedArguments& arguments) {
 }  // namespace
 
 void add_keys(CLI::App& program, Run& run) {
-  CLI::App* keys =
-      program.add_subcommand("keys", "Say who may join a hub: certificates, invites, revocation");
+  CLI::App* keys = program.add_subcommand(
+      "keys", "Manage who may join a hub: certificates, invites, revocation");
   keys->require_subcommand(1);
   keys->footer(
       "Example, on the machine of the hub:\n"

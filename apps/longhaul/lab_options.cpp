@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "apps/longhaul/installed.h"
+#include "longhaul/base/text.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/lab/oracle.h"
 #include "longhaul/sync/recipe.h"
@@ -123,7 +124,7 @@ std::string study_digest(const lab::StudyRequest& request, const lab::Scenario& 
 Result<lab::StudyRequest> study_request(const LabArguments& arguments) {
   lab::StudyRequest request{.scenario = arguments.scenario,
                             .built_in_directory = scenario_directory().string(),
-                            .recipes = lab::split_list(arguments.recipes)};
+                            .recipes = split_list(arguments.recipes)};
   if (!arguments.seeds.empty()) {
     Result<std::vector<std::uint64_t>> seeds = lab::parse_seeds(arguments.seeds);
     if (!seeds.ok()) return std::move(seeds).error().within("--seed");

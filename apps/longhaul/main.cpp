@@ -8,11 +8,27 @@
 #include <vector>
 
 #include "apps/longhaul/command.h"
+#include "longhaul/base/text.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/protocol.h"
 
 namespace longhaul::apps {
 namespace {
+
+// As they are written: --recipe, --json.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// "--recipes=auto" and "-recipes" both mean --recipes.
+std::string option_name(const std::string& written) {
+  const std::string name = written.substr(0, written.find('='));
+  return "--" + name.substr(std::min(name.find_first_not_of('-'), name.size()));
+}
 
 // One line. A mistyped subcommand is named: CLI11 would only say that one is required.
 std::string failure_text(const CLI::App* app, const CLI::Error& error) {
@@ -23,12 +39,12 @@ std::string failure_text(const CLI::App* app, const CLI::Error& error) {
       std::ranges::find_if(unknown, [](const std::string& word) { return word.starts_with('-'); });
   const auto known = app->get_subcommands([](const CLI::App*) { return true; });
   if (option != unknown.end()) {
-    what = "unknown option " + *option;
+    what = "unknown option " + *option + did_you_mean(option_name(*option), option_names(*app));
   } else if (!known.empty() && !unknown.empty()) {
-    what = "expected a subcommand (";
-    for (const CLI::App* subcommand : known)
-      what += (what.back() == '(' ? "" : ", ") + subcommand->get_name();
-    what += "), got " + unknown.front();
+    std::vector<std::string> names;
+    for (const CLI::App* subcommand : known) names.push_back(subcommand->get_name());
+    what = "expected a subcommand (" + joined(names) + "), got " + unknown.front() +
+           did_you_mean(unknown.front(), names);
   }
   std::string name = app->get_name();
   for (const CLI::App* above = app->get_parent(); above != nullptr; above = above->get_parent())

@@ -139,6 +139,8 @@ int draw_map(const PlanRequest& request, const PlanArguments& arguments) {
 int run_plan(const PlanArguments& arguments) {
   const Result<PlanRequest> request = plan_request(arguments);
   if (!request.ok()) return complain("plan", request.error(), kExitWrongUse);
+  const std::string doubt = doubt_about_params(arguments.params, request->elements);
+  if (!doubt.empty()) std::cerr << "longhaul plan: " << doubt << '\n';
   if (arguments.map) return draw_map(*request, arguments);
   if (!arguments.out.empty())
     return complain("plan", {ErrorCode::kInvalidArgument, "--out: only with --map"});
@@ -154,31 +156,40 @@ int run_plan(const PlanArguments& arguments) {
 }  // namespace
 
 void add_plan(CLI::App& program, Run& run) {
-  CLI::App* plan = program.add_subcommand("plan", "What would be chosen on a link, and why");
+  CLI::App* plan = program.add_subcommand("plan", "Say what would be chosen on a link, and why");
   plan->footer(
       "Examples:\n"
       "  longhaul plan --params 124M --step-time 250ms --bandwidth 500mbit --latency 30ms\n"
-      "  longhaul plan --params 1B --step-time 1s --bandwidth 1gbit --latency 80ms --map");
+      "  longhaul plan --params 1B --step-time 1s --map");
   const auto arguments =
       std::make_shared<PlanArguments>();  // shared with the callback, which outlives this call
   plan->add_option("--params", arguments->params, "Parameters of the model, such as 124M")
       ->required();
   plan->add_option("--step-time", arguments->step_time, "Compute time of a step, such as 250ms")
       ->required();
-  plan->add_option("--bandwidth", arguments->bandwidth, "Up, such as 500mbit")->required();
-  plan->add_option("--down", arguments->down, "Down (default: as up)");
-  plan->add_option("--latency", arguments->latency, "One way, such as 30ms")->required();
+  plan->add_option("--bandwidth", arguments->bandwidth,
+                   "Upload rate of each replica, such as 500mbit (not needed with --map)");
+  plan->add_option("--down", arguments->down, "Download rate of each replica (default: as up)");
+  plan->add_option("--latency", arguments->latency,
+                   "One-way latency, such as 30ms (not needed with --map)");
   plan->add_option("--replicas", arguments->replicas, "Replicas")
       ->capture_default_str()
       ->check(CLI::Range(1, 100'000));
-  plan->add_option("--recipe", arguments->recipe, "Whose plan: auto, deco, d-sgd, …")
+  plan->add_option("--recipe", arguments->recipe,
+                   "Recipe whose plan is computed: auto, deco, d-sgd, …")
       ->capture_default_str();
-  plan->add_option("--codec", arguments->codec, "In place of the recipe's, such as top_k/2bit");
-  plan->add_option("--min-ratio", arguments->least_ratio, "Least keep ratio")
+  plan->add_option("--codec", arguments->codec,
+                   "Codec in place of the recipe's, such as top_k/2bit");
+  plan->add_option("--min-ratio", arguments->least_ratio,
+                   "Smallest keep ratio that a plan may choose")
       ->capture_default_str();
-  plan->add_option("--max-ratio", arguments->most_ratio, "Most keep ratio")->capture_default_str();
-  plan->add_flag("--map", arguments->map,
-                 "Efficiency over bandwidth and latency, of d-sgd and of the plan");
+  plan->add_option("--max-ratio", arguments->most_ratio,
+                   "Largest keep ratio that a plan may choose")
+      ->capture_default_str();
+  plan->add_flag(
+      "--map", arguments->map,
+      "Draw the share of time spent computing over bandwidth and latency, for d-sgd and for the "
+      "recipe");
   plan->add_option("--out", arguments->out, "With --map: write it as an SVG to this file");
   plan->add_flag("--json", arguments->json, "One JSON object instead of the table");
   plan->callback([arguments, &run] { run = [arguments] { return run_plan(*arguments); }; });

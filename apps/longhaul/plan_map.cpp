@@ -93,7 +93,10 @@ Seconds d_sgd_step_time(const PlanRequest& request, const ReplicaConditions& lin
 }
 
 PlanMap plan_map(const PlanRequest& request) {
-  PlanMap map{.recipe = std::string(request.recipe.name)};
+  PlanMap map{.recipe = std::string(request.recipe.name),
+              .work = std::to_string(request.elements) + " parameters, " +
+                      to_string(request.link.compute) + " of computing per step, " +
+                      std::to_string(request.replicas) + " replicas"};
   for (const double mbit : {10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10'000})
     map.bandwidths.push_back(Bandwidth::from_bits_per_second(1e6 * mbit));
   for (const double ms : {5, 10, 20, 50, 100, 200, 300}) map.latencies.emplace_back(1e-3 * ms);
@@ -117,6 +120,7 @@ PlanMap plan_map(const PlanRequest& request) {
 
 std::string plan_map_text(const PlanMap& map) {
   std::ostringstream out;
+  out << map.work << "; columns: upload bandwidth, rows: one-way latency\n\n";
   add_table(out, map, "d-sgd", map.d_sgd);
   out << '\n';
   add_table(out, map, map.recipe, map.plan);
@@ -128,10 +132,12 @@ std::string plan_map_svg(const PlanMap& map) {
   panels << element("rect", {{"width", "100%"}, {"height", "100%"}, {"fill", "white"}}, "");
   add_panel(panels, map, "d-sgd: % of the time spent computing", map.d_sgd, 70);
   add_panel(panels, map, map.recipe + ": % of the time spent computing", map.plan, 740);
+  panels << element("text", {{"x", "70"}, {"y", "305"}},
+                    map.work + "; columns: upload bandwidth, rows: one-way latency");
   return element("svg",
                  {{"xmlns", "http://www.w3.org/2000/svg"},
                   {"width", "1330"},
-                  {"height", "300"},
+                  {"height", "320"},
                   {"font-family", "sans-serif"},
                   {"font-size", "11"}},
                  panels.str());

@@ -16,6 +16,7 @@ struct PlanMap {
   std::vector<std::vector<double>> d_sgd;
   std::vector<std::vector<double>> plan;
   std::string recipe;
+  std::string work;  // "124000000 parameters, 250ms of computing a step, 4 replicas"
 };
 
 // Step time of synchronous training with dense gradients.

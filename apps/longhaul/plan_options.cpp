@@ -7,6 +7,10 @@ namespace {
 
 constexpr double kLeastRatio = 1e-9;
 constexpr std::uint64_t kMostParams = 10'000'000'000'000;
+constexpr std::uint64_t kFewParams = 10'000;
+// A map has its own; only the ratio of down to up counts there.
+constexpr const char* kAnyBandwidth = "100mbit";
+constexpr const char* kAnyLatency = "50ms";
 
 Error wrong(const std::string& option, const std::string& expected, const std::string& got) {
   return Error{ErrorCode::kInvalidArgument, option + ": expected " + expected + ", got " + got};
@@ -40,6 +44,13 @@ Result<RatioLimits> limits_of(const PlanArguments& arguments) {
 
 }  // namespace
 
+std::string doubt_about_params(const std::string& written, std::uint64_t params) {
+  const bool is_plain = written.find_first_not_of("0123456789") == std::string::npos;
+  if (params >= kFewParams || !is_plain) return "";
+  return "--params " + written + " is a model of " + std::to_string(params) +
+         " parameters; did you mean " + written + "M?";
+}
+
 Result<PlanRequest> plan_request(const PlanArguments& arguments) {
   Result<std::uint64_t> elements = parse_count(arguments.params);
   if (!elements.ok()) return std::move(elements).error().within("--params");
@@ -48,12 +59,19 @@ Result<PlanRequest> plan_request(const PlanArguments& arguments) {
   Result<Seconds> compute = duration_of("--step-time", arguments.step_time);
   if (!compute.ok()) return compute.error();
   if (compute->count() <= 0) return wrong("--step-time", "more than 0", arguments.step_time);
-  const Result<Bandwidth> up = bandwidth_of("--bandwidth", arguments.bandwidth);
+  if (!arguments.map && (arguments.bandwidth.empty() || arguments.latency.empty()))
+    return Error{ErrorCode::kInvalidArgument,
+                 "expected --bandwidth and --latency, or --map, which draws all of them"};
+  if (arguments.bandwidth.empty() && !arguments.down.empty())
+    return Error{ErrorCode::kInvalidArgument, "--down: expected --bandwidth beside it"};
+  const Result<Bandwidth> up = bandwidth_of(
+      "--bandwidth", arguments.bandwidth.empty() ? kAnyBandwidth : arguments.bandwidth);
   if (!up.ok()) return up.error();
   const Result<Bandwidth> down =
       arguments.down.empty() ? up : bandwidth_of("--down", arguments.down);
   if (!down.ok()) return down.error();
-  const Result<Seconds> latency = duration_of("--latency", arguments.latency);
+  const Result<Seconds> latency =
+      duration_of("--latency", arguments.latency.empty() ? kAnyLatency : arguments.latency);
   if (!latency.ok()) return latency.error();
   if (arguments.recipe.find(':') != std::string::npos)
     return wrong("--recipe", "a name without settings, which lab and rehearse take",

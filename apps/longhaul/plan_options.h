@@ -39,6 +39,9 @@ struct PlanRequest {
   }
 };
 
+// What to say about a model that is suspiciously small, such as --params 124; empty: nothing.
+std::string doubt_about_params(const std::string& written, std::uint64_t params);
+
 // An error is one line that names the option.
 Result<PlanRequest> plan_request(const PlanArguments& arguments);
 

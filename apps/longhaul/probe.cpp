@@ -8,6 +8,7 @@
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
 #include "apps/longhaul/job_options.h"
+#include "apps/longhaul/plan_options.h"
 #include "apps/longhaul/visit_options.h"
 #include "longhaul/base/units.h"
 #include "longhaul/exchange/ask.h"
@@ -40,6 +41,8 @@ Result<ProbedWork> work_given(const ProbeArguments& arguments) {
     Result<std::uint64_t> elements = parse_count(arguments.params);
     if (!elements.ok()) return std::move(elements).error().within("--params");
     work.elements = *elements;
+    const std::string doubt = doubt_about_params(arguments.params, *elements);
+    if (!doubt.empty()) std::cerr << "longhaul probe: " << doubt << '\n';
   }
   if (!arguments.step_time.empty()) {
     Result<Seconds> compute = parse_duration(arguments.step_time);

@@ -11,6 +11,7 @@
 #include "apps/longhaul/live_lines.h"
 #include "apps/longhaul/option_checks.h"
 #include "apps/longhaul/rehearsal.h"
+#include "longhaul/base/text.h"
 #include "longhaul/lab/study.h"
 #include "longhaul/lab/summary.h"
 
@@ -72,7 +73,7 @@ Result<Programme> programme_of(const RehearseArguments& arguments) {
   Result<lab::Job> job = job_of(*first);
   if (!job.ok()) return job.error();
   programme.job = std::move(job).value();
-  programme.recipes = lab::split_list(arguments.recipes);
+  programme.recipes = split_list(arguments.recipes);
   if (programme.recipes.empty()) programme.recipes = programme.job.scenario.recipes;
   if (!arguments.seeds.empty()) {
     Result<std::vector<std::uint64_t>> asked = lab::parse_seeds(arguments.seeds);

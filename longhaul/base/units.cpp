@@ -9,7 +9,10 @@
 #include <limits>
 #include <optional>
 #include <span>
-#include <system_error>
+
+#include "longhaul/base/text.h"
+#include "longhaul/base/unit_names.h"
+#include "longhaul/base/written_number.h"
 
 namespace longhaul {
 namespace {
@@ -30,9 +33,14 @@ struct WholeUnit {
 // Printing takes the last unit that keeps the number at one or more, so the printed ones are in
 // rising order.
 constexpr std::array kDurationUnits = {
-    Unit{.name = "ns", .divide = 1e9},   Unit{.name = "us", .divide = 1e6},
-    Unit{.name = "ms", .divide = 1e3},   Unit{.name = "s"},
-    Unit{.name = "min", .multiply = 60}, Unit{.name = "h", .multiply = 3600},
+    Unit{.name = "ns", .divide = 1e9},
+    Unit{.name = "\u00b5s", .divide = 1e6},  // the micro sign, and the Greek letter
+    Unit{.name = "\u03bcs", .divide = 1e6},
+    Unit{.name = "us", .divide = 1e6},
+    Unit{.name = "ms", .divide = 1e3},
+    Unit{.name = "s"},
+    Unit{.name = "min", .multiply = 60},
+    Unit{.name = "h", .multiply = 3600},
 };
 constexpr std::array kBitRateUnits = {
     Unit{.name = "bit", .divide = 8},
@@ -41,12 +49,27 @@ constexpr std::array kBitRateUnits = {
     Unit{.name = "gbit", .multiply = 1e9, .divide = 8},
     Unit{.name = "tbit", .multiply = 1e12, .divide = 8},
 };
-constexpr std::array kByteRateUnits = {
-    Unit{.name = "B/s"},
-    Unit{.name = "kB/s", .multiply = 1e3},
-    Unit{.name = "MB/s", .multiply = 1e6},
-    Unit{.name = "GB/s", .multiply = 1e9},
+// Rates as people write them, behind a prefix in any case. A lone b is bits and a lone B is bytes,
+// and only where "per second" says that a rate is meant: 20mb could be either.
+struct RateSpelling {
+  std::string_view text;
+  bool is_exact = false;  // its case tells bits from bytes
+  bool is_bytes = false;
 };
+constexpr std::array kRateSpellings = {
+    RateSpelling{"bit"},
+    RateSpelling{"bits"},
+    RateSpelling{"bit/s"},
+    RateSpelling{"bits/s"},
+    RateSpelling{.text = "b/s", .is_exact = true},
+    RateSpelling{.text = "bps", .is_exact = true},
+    RateSpelling{.text = "B/s", .is_exact = true, .is_bytes = true},
+    RateSpelling{.text = "Bps", .is_exact = true, .is_bytes = true},
+    RateSpelling{.text = "byte/s", .is_bytes = true},
+    RateSpelling{.text = "bytes/s", .is_bytes = true},
+};
+constexpr std::string_view kRatePrefixes = "kmgt";
+constexpr std::array kRateFactors = {1e3, 1e6, 1e9, 1e12};
 constexpr std::array kBinaryByteUnits = {
     WholeUnit{"B", 1},
     WholeUnit{"KiB", std::uint64_t{1} << 10},
@@ -68,119 +91,65 @@ constexpr std::array kCountUnits = {
 };
 constexpr std::array kRatioUnits = {Unit{.name = ""}, Unit{.name = "%", .divide = 100}};
 
-// One number and what follows it. `whole` and `fraction` are digits only; the value is
-// whole.fraction × 10^exponent.
-struct Number {
-  std::string_view text;
-  std::string_view whole;
-  std::string_view fraction;
-  int exponent = 0;
-  std::string_view rest;
-};
-
-std::string_view take_digits(std::string_view& text) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
-  const std::string_view digits = text.substr(0, static_cast<std::size_t>(end - text.begin()));
-  text.remove_prefix(digits.size());
-  return digits;
-}
-
-// An exponent too large for int leaves `e…` in the rest, where no unit matches it.
-void take_exponent(Number& number) {
-  if (!number.rest.starts_with('e')) return;
-  std::string_view rest = number.rest.substr(1);
-  const bool is_negative = rest.starts_with('-');
-  if (is_negative || rest.starts_with('+')) rest.remove_prefix(1);
-  const std::string_view digits = take_digits(rest);
-  int magnitude = 0;
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), magnitude);
-  if (digits.empty() || parsed.ec != std::errc{}) return;
-  number.exponent = is_negative ? -magnitude : magnitude;
-  number.rest = rest;
-}
-
-std::optional<Number> split_number(std::string_view text) {
-  Number number;
-  number.rest = text;
-  number.whole = take_digits(number.rest);
-  if (number.whole.empty()) return std::nullopt;
-  if (number.rest.starts_with('.')) {
-    number.rest.remove_prefix(1);
-    number.fraction = take_digits(number.rest);
-    if (number.fraction.empty()) return std::nullopt;
-  }
-  take_exponent(number);
-  number.text = text.substr(0, text.size() - number.rest.size());
-  return number;
+bool is_same_name(std::string_view written, std::string_view name) {
+  return written.size() == name.size() && lower_case(written) == lower_case(name);
 }
 
 template <typename AnyUnit>
-const AnyUnit* find_unit(std::span<const AnyUnit> units, std::string_view name) {
-  const auto found = std::find_if(units.begin(), units.end(),
-                                  [&](const AnyUnit& unit) { return unit.name == name; });
+const AnyUnit* find_unit(std::span<const AnyUnit> units, std::string_view written) {
+  const auto found = std::find_if(units.begin(), units.end(), [&](const AnyUnit& unit) {
+    return is_same_name(written, unit.name);
+  });
   return found == units.end() ? nullptr : &*found;
 }
 
-std::optional<double> to_double(std::string_view number) {
-  double value = 0;
-  const auto parsed = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (parsed.ec != std::errc{} || parsed.ptr != number.data() + number.size()) return std::nullopt;
-  return value;
+std::optional<Unit> rate_unit(std::string_view written) {
+  Unit unit;
+  const std::string first = lower_case(written.substr(0, 1));
+  const std::size_t prefix = first.empty() ? std::string_view::npos : kRatePrefixes.find(first);
+  if (prefix != std::string_view::npos) {
+    unit.multiply = kRateFactors.at(prefix);
+    written.remove_prefix(1);
+  }
+  for (const RateSpelling& spelling : kRateSpellings) {
+    const bool is_it =
+        spelling.is_exact ? written == spelling.text : is_same_name(written, spelling.text);
+    if (!is_it) continue;
+    unit.divide = spelling.is_bytes ? 1 : 8;
+    return unit;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> scaled_by(const WrittenNumber& number, const Unit& unit) {
+  const auto value = to_double(number);
+  if (!value) return std::nullopt;
+  const double scaled = *value * unit.multiply / unit.divide;
+  if (!std::isfinite(scaled)) return std::nullopt;
+  return scaled;
 }
 
 std::optional<double> parse_quantity(std::string_view text, std::span<const Unit> units) {
   const auto number = split_number(text);
   if (!number) return std::nullopt;
-  const Unit* unit = find_unit(units, number->rest);
-  const auto value = to_double(number->text);
-  if (unit == nullptr || !value) return std::nullopt;
-  const double scaled = *value * unit->multiply / unit->divide;
-  if (!std::isfinite(scaled)) return std::nullopt;
-  return scaled;
+  const Unit* unit = find_unit(units, number->unit);
+  return unit == nullptr ? std::nullopt : scaled_by(*number, *unit);
 }
 
-enum class Fractions : std::uint8_t { kRefuse, kRound };
-
-// scaled / 10^places as a whole number.
-std::optional<std::uint64_t> divide_by_power_of_ten(std::uint64_t scaled, int places,
-                                                    Fractions fractions) {
-  constexpr int kMaxPlaces = 19;  // 10^19 is the last power that fits
-  if (places > kMaxPlaces) return std::nullopt;
-  std::uint64_t divisor = 1;
-  for (int place = 0; place < places; ++place) divisor *= 10;
-  const std::uint64_t quotient = scaled / divisor;
-  const std::uint64_t remainder = scaled % divisor;
-  if (remainder != 0 && fractions == Fractions::kRefuse) return std::nullopt;
-  return quotient + (remainder >= divisor - remainder && remainder != 0 ? 1 : 0);
+// 64mb could be bits: beside KiB and its like, bytes have a capital B.
+const WholeUnit* byte_unit(std::string_view written) {
+  if (const auto* unit = find_unit<WholeUnit>(std::span(kBinaryByteUnits).subspan(1), written))
+    return unit;
+  if (!written.ends_with('B')) return nullptr;
+  return written == kBinaryByteUnits.front().name
+             ? kBinaryByteUnits.data()
+             : find_unit<WholeUnit>(kDecimalByteUnits, written);
 }
 
-// Integer arithmetic throughout, so that every count up to 2^64 - 1 is exact; nothing when it does
-// not fit.
-std::optional<std::uint64_t> scale_exactly(const Number& number, std::uint64_t multiply,
-                                           Fractions fractions) {
-  std::string_view fraction = number.fraction;
-  while (fraction.ends_with('0')) fraction.remove_suffix(1);
-  std::uint64_t value = 0;
-  for (const std::string_view digits : {number.whole, fraction}) {
-    for (const char digit : digits) {
-      if (__builtin_mul_overflow(value, std::uint64_t{10}, &value)) return std::nullopt;
-      if (__builtin_add_overflow(value, static_cast<std::uint64_t>(digit - '0'), &value))
-        return std::nullopt;
-    }
-  }
-  if (value == 0) return 0;
-  std::int64_t places = static_cast<std::int64_t>(fraction.size()) - number.exponent;
-  // Common factors of ten go first: they are what would overflow in 1.000000000000001TB.
-  for (; places > 0 && multiply % 10 == 0; --places) multiply /= 10;
-  for (; places > 0 && value % 10 == 0; --places) value /= 10;
-  if (__builtin_mul_overflow(value, multiply, &value)) return std::nullopt;
-  for (; places < 0; ++places) {
-    if (__builtin_mul_overflow(value, std::uint64_t{10}, &value)) return std::nullopt;
-  }
-  constexpr std::int64_t kTooManyPlaces = 20;
-  return divide_by_power_of_ten(value, static_cast<int>(std::min(places, kTooManyPlaces)),
-                                fractions);
+// "a number and a unit (ns, us, ms) such as 200ms".
+std::string in_units(std::string_view units, std::string_view example) {
+  std::string text = "a number and a unit (";
+  return text.append(units).append(") such as ").append(example);
 }
 
 Error expected(std::string_view what, std::string_view expectation, std::string_view text) {
@@ -222,25 +191,21 @@ Result<Seconds> parse_duration(std::string_view text) {
   constexpr double kMost = 1e9;  // seconds: 30 years, and far from where sums lose them
   const auto value = parse_quantity(text, kDurationUnits);
   if (value && *value <= kMost) return Seconds(*value);
-  return expected("duration", "a number and a unit such as 200ms, 0.1s or 2min", text);
+  return expected("duration", in_units(kDurationUnitNames, "200ms"), text);
 }
 
 Result<Bandwidth> parse_bandwidth(std::string_view text) {
-  for (const std::span<const Unit> units :
-       {std::span<const Unit>(kBitRateUnits), std::span<const Unit>(kByteRateUnits)}) {
-    if (const auto value = parse_quantity(text, units))
-      return Bandwidth{.bytes_per_second = *value};
-  }
-  return expected("bandwidth", "a number and a unit such as 20mbit or 1.5gbit", text);
+  const auto number = split_number(text);
+  const auto unit = number ? rate_unit(number->unit) : std::nullopt;
+  if (const auto value = unit ? scaled_by(*number, *unit) : std::nullopt)
+    return Bandwidth{.bytes_per_second = *value};
+  return expected("bandwidth", in_units(kBandwidthUnitNames, "20mbit"), text);
 }
 
 Result<ByteCount> parse_bytes(std::string_view text) {
-  const Error error =
-      expected("bytes", "a number and a unit such as 64KiB, 1MB or 123B, below 2^64 bytes", text);
+  const Error error = expected("bytes", in_units(kByteUnitNames, "64KiB, below 2^64 bytes"), text);
   const auto number = split_number(text);
-  if (!number) return error;
-  const auto* unit = find_unit<WholeUnit>(kBinaryByteUnits, number->rest);
-  if (unit == nullptr) unit = find_unit<WholeUnit>(kDecimalByteUnits, number->rest);
+  const WholeUnit* unit = number ? byte_unit(number->unit) : nullptr;
   if (unit == nullptr) return error;
   const auto fractions = unit->multiply == 1 ? Fractions::kRefuse : Fractions::kRound;
   if (const auto value = scale_exactly(*number, unit->multiply, fractions))
@@ -253,7 +218,7 @@ Result<std::uint64_t> parse_count(std::string_view text) {
       expected("count", "a whole number such as 65536, 1.3k, 25M or 2B, below 2^64", text);
   const auto number = split_number(text);
   if (!number) return error;
-  const auto* unit = find_unit<WholeUnit>(kCountUnits, number->rest);
+  const auto* unit = find_unit<WholeUnit>(kCountUnits, number->unit);
   if (unit == nullptr) return error;
   if (const auto value = scale_exactly(*number, unit->multiply, Fractions::kRefuse)) return *value;
   return error;

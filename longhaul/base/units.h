@@ -31,11 +31,11 @@ struct Bandwidth {
 
 // Parsers use the whole text or fail with kInvalidArgument and a message that names what was
 // expected and what was got. A number is digits, with a fraction and a decimal exponent where
-// wanted ("20", "1.5", "1e-3"): no sign, no space, no hex, no inf or nan. Units are case-sensitive
-// and required except for counts and ratios. The locale has no say.
+// wanted ("20", "1.5", "1e-3"): no sign, no hex, no inf or nan. Spaces may stand before the unit,
+// which is required except for counts and ratios; its case counts only where b is bit and B byte.
 Result<Seconds> parse_duration(std::string_view text);  // ns us ms s min h
 Result<Bandwidth> parse_bandwidth(
-    std::string_view text);  // bit kbit mbit gbit tbit; B/s kB/s MB/s GB/s
+    std::string_view text);  // 20mbit, 20Mbit/s, 20Mbps; 20MB/s, 20MBps; not 20mb or 20M
 Result<ByteCount> parse_bytes(
     std::string_view text);  // B kB MB GB TB KiB MiB GiB TiB; to the nearest byte
 Result<std::uint64_t> parse_count(

@@ -1,20 +1,21 @@
 #include "longhaul/lab/links.h"
 
-#include <fstream>
 #include <limits>
-#include <sstream>
 #include <string>
+#include <utility>
+
+#include "longhaul/base/file.h"
 
 namespace longhaul::lab {
 namespace {
 
 Result<RateTrace> read_trace(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{ErrorCode::kNotFound, "trace: cannot read " + path};
-  std::ostringstream text;
-  text << file.rdbuf();
-  const bool is_csv = text.str().find(',') != std::string::npos;
-  Result<RateTrace> trace = is_csv ? parse_csv_trace(text.str()) : parse_mahimahi_trace(text.str());
+  constexpr std::size_t kMostBytes = std::size_t{1} << 30U;
+  Result<ByteBuffer> bytes = read_file(path, kMostBytes);
+  if (!bytes.ok()) return std::move(bytes).error().within("trace");
+  const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  const bool is_csv = text.find(',') != std::string_view::npos;
+  Result<RateTrace> trace = is_csv ? parse_csv_trace(text) : parse_mahimahi_trace(text);
   if (!trace.ok()) return Error(trace.error()).within(path);
   return trace;
 }

@@ -2,6 +2,7 @@
 #include <set>
 #include <sstream>
 
+#include "longhaul/base/text.h"
 #include "longhaul/lab/run.h"
 #include "longhaul/lab/scenario_keys.h"
 #include "longhaul/sync/recipe.h"
@@ -25,9 +26,10 @@ Status apply(const std::string& whole, const std::string& name, const std::strin
   const std::vector<ScenarioKey> keys = recipe_keys();
   const auto key = std::ranges::find(keys, name, &ScenarioKey::name);
   if (key == keys.end()) {
-    std::string names;
-    for (const ScenarioKey& known : keys) names += (names.empty() ? "" : ", ") + known.name;
-    return bad(whole, "one of " + names + ", got \"" + name + '"');
+    std::vector<std::string> names;
+    for (const ScenarioKey& known : keys) names.push_back(known.name);
+    return bad(whole,
+               "one of " + joined(names) + ", got \"" + name + '"' + did_you_mean(name, names));
   }
   Draft draft;
   draft.recipe = settings;

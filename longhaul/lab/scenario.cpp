@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <sstream>
+#include <utility>
 
 #include "longhaul/lab/scenario_checks.h"
 #include "longhaul/lab/scenario_keys.h"
@@ -243,43 +243,6 @@ Result<Scenario> parse_scenario(std::string_view text, const std::string& file_n
     if (Status status = parser.read_setting(setting); !status.ok()) return status.error();
   }
   return parser.finish();
-}
-
-std::filesystem::path scenario_path(const std::string& name_or_path,
-                                    const std::string& built_in_directory) {
-  const bool is_path =
-      name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".toml");
-  if (is_path) return name_or_path;
-  return std::filesystem::path(built_in_directory) / (name_or_path + ".toml");
-}
-
-Result<Scenario> load_scenario(const std::string& name_or_path,
-                               const std::string& built_in_directory,
-                               const std::vector<Setting>& settings) {
-  const std::filesystem::path path = scenario_path(name_or_path, built_in_directory);
-  std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(path)) {
-    if (path == name_or_path)
-      return Error{ErrorCode::kNotFound, name_or_path + ": cannot read this file"};
-    std::string names;
-    for (const std::string& name : built_in_scenarios(built_in_directory))
-      names += (names.empty() ? "" : ", ") + name;
-    if (names.empty()) names = "none found in " + built_in_directory;
-    return Error{ErrorCode::kNotFound, name_or_path + ": no built-in scenario has this name (" +
-                                           names + "); a file of your own ends in .toml"};
-  }
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return parse_scenario(text, path.string(), settings);
-}
-
-std::vector<std::string> built_in_scenarios(const std::string& built_in_directory) {
-  std::vector<std::string> names;
-  std::error_code unreadable;
-  for (const auto& entry : std::filesystem::directory_iterator(built_in_directory, unreadable)) {
-    if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
-  }
-  std::ranges::sort(names);
-  return names;
 }
 
 }  // namespace longhaul::lab

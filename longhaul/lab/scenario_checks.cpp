@@ -3,32 +3,12 @@
 #include <algorithm>
 #include <string_view>
 
+#include "longhaul/base/text.h"
 #include "longhaul/lab/run.h"
 #include "longhaul/sync/recipe.h"
 
 namespace longhaul::lab {
 namespace {
-
-// Insertions, deletions, replacements and swaps of neighbours that turn one text into the other.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<std::size_t>> rows(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t j = 0; j <= b.size(); ++j) rows[0][j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    rows[i][0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = rows[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      rows[i][j] = std::min({rows[i - 1][j] + 1, rows[i][j - 1] + 1, replaced});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
-    }
-  }
-  return rows[a.size()][b.size()];
-}
-
-// Beyond a third of the letters a suggestion is a guess.
-bool is_near(std::size_t distance, std::string_view text) {
-  return distance <= std::max<std::size_t>(1, text.size() / 3);
-}
 
 // Short forms that people try and that no edit distance finds.
 std::string synonym(std::string_view name) {

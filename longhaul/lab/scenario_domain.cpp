@@ -1,11 +1,13 @@
 #include "longhaul/lab/scenario_domain.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
-#include <sstream>
 #include <string_view>
 
+#include "longhaul/base/text.h"
+#include "longhaul/base/unit_names.h"
 #include "longhaul/codec/codec.h"
 
 namespace longhaul::lab {
@@ -34,9 +36,45 @@ std::optional<T> value_of(const Result<T>& result) {
   return result.ok() ? std::optional<T>(*result) : std::nullopt;
 }
 
-std::string written(double number) { return formatted("%g", number); }
+// As few digits as read back as the same number.
+std::string written(double number) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.begin(), text.end(), number).ptr;
+  return {text.begin(), end};
+}
 
-std::string quoted(const std::string& text) { return '"' + text + '"'; }
+// "such as "200ms" (ns, us, …)".
+std::string such_as(const char* example, std::string_view units) {
+  return std::string(" such as \"") + example + "\" (" + std::string(units) + ')';
+}
+
+std::string quoted(const std::string& text) {
+  std::string escaped = "\"";
+  for (const char letter : text) {
+    if (letter == '"' || letter == '\\') escaped += '\\';
+    if (letter == '\n') {
+      escaped += "\\n";
+    } else if (letter == '\t') {
+      escaped += "\\t";
+    } else {
+      escaped += letter;
+    }
+  }
+  return escaped + '"';
+}
+
+// The short form where it reads back as the same value.
+std::string exactly(Seconds time) {
+  const std::string text = to_string(time);
+  const Result<Seconds> again = parse_duration(text);
+  return quoted(again.ok() && *again == time ? text : written(time.count()) + 's');
+}
+
+std::string exactly(Bandwidth rate) {
+  const std::string text = to_string(rate);
+  const Result<Bandwidth> again = parse_bandwidth(text);
+  return quoted(again.ok() && *again == rate ? text : written(rate.bits_per_second()) + "bit");
+}
 
 }  // namespace
 
@@ -80,18 +118,19 @@ Domain<double> ratio() {
 
 Domain<Seconds> duration(Bound zero) {
   const std::string range = zero == Bound::kExcluded ? " above 0" : "";
-  return {.expected = "a duration" + range + " such as \"200ms\"",
+  return {.expected = "a duration" + range + such_as("200ms", kDurationUnitNames),
           .read = [=](const RawValue& value) -> std::optional<Seconds> {
             const auto time = is_text(value) ? value_of(parse_duration(value.text)) : std::nullopt;
             if (!time || (zero == Bound::kExcluded && time->count() <= 0)) return std::nullopt;
             return time;
           },
-          .show = [](Seconds time) { return quoted(to_string(time)); }};
+          .show = [](Seconds time) { return exactly(time); }};
 }
 
 Domain<Seconds> duration_from(Seconds least) {
   Domain<Seconds> any = duration(Bound::kIncluded);
-  return {.expected = "a duration of at least " + to_string(least) + " such as \"200ms\"",
+  return {.expected =
+              "a duration of at least " + to_string(least) + such_as("200ms", kDurationUnitNames),
           .read = [=](const RawValue& value) -> std::optional<Seconds> {
             const std::optional<Seconds> time = any.read(value);
             return time && *time >= least ? time : std::nullopt;
@@ -100,12 +139,12 @@ Domain<Seconds> duration_from(Seconds least) {
 }
 
 Domain<Bandwidth> bandwidth() {
-  return {.expected = "a bandwidth above 0 such as \"20mbit\"",
+  return {.expected = "a bandwidth above 0" + such_as("20mbit", kBandwidthUnitNames),
           .read = [](const RawValue& value) -> std::optional<Bandwidth> {
             const auto rate = is_text(value) ? value_of(parse_bandwidth(value.text)) : std::nullopt;
             return rate && rate->bytes_per_second > 0 ? rate : std::nullopt;
           },
-          .show = [](Bandwidth rate) { return quoted(to_string(rate)); }};
+          .show = [](Bandwidth rate) { return exactly(rate); }};
 }
 
 Domain<std::string> any_text(const std::string& expected) {
@@ -143,10 +182,7 @@ Domain<std::vector<std::string>> text_list(const std::string& expected) {
           .read = [](const RawValue& value) -> std::optional<Texts> {
             if (value.kind == Kind::kList) return value.items;
             if (value.kind != Kind::kBare) return std::nullopt;
-            Texts items;
-            std::istringstream parts(value.text);
-            for (std::string part; std::getline(parts, part, ',');) items.push_back(part);
-            return items;
+            return split_list(value.text);
           },
           .show =
               [](const Texts& items) {

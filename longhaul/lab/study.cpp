@@ -4,6 +4,8 @@
 #include <charconv>
 #include <utility>
 
+#include "longhaul/base/text.h"
+
 namespace longhaul::lab {
 namespace {
 
@@ -80,16 +82,6 @@ Result<std::vector<StudyPoint>> study_points(const StudyRequest& request) {
   return points;
 }
 
-std::vector<std::string> split_list(std::string_view text) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    parts.emplace_back(text.substr(0, comma));
-    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
-  }
-  return parts;
-}
-
 Result<Setting> parse_setting(std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0)
@@ -104,6 +96,10 @@ Result<GridAxis> parse_grid_axis(std::string_view text) {
   if (setting.ok()) axis = {.key = setting->key, .values = split_list(setting->value)};
   if (axis.values.empty())
     return wrong_use("expected table.key=value,value, got " + std::string(text));
+  for (auto value = axis.values.begin(); value != axis.values.end(); ++value) {
+    if (std::find(axis.values.begin(), value, *value) != value)
+      return wrong_use(axis.key + ": expected each value once, got " + *value + " twice");
+  }
   return axis;
 }
 

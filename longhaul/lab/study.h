@@ -42,6 +42,5 @@ Result<std::vector<StudyPoint>> study_points(const StudyRequest& request);
 Result<Setting> parse_setting(std::string_view text);                   // table.key=value
 Result<GridAxis> parse_grid_axis(std::string_view text);                // table.key=value,value
 Result<std::vector<std::uint64_t>> parse_seeds(std::string_view text);  // 1,2,3
-std::vector<std::string> split_list(std::string_view text);             // at commas
 
 }  // namespace longhaul::lab

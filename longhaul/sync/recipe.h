@@ -36,7 +36,7 @@ struct Recipe {
 
 std::span<const Recipe> all_recipes();
 
-// The row of that name; the error lists them all.
+// The row of that name; the error suggests one, or lists them all.
 Result<Recipe> find_recipe(std::string_view name);
 
 }  // namespace longhaul

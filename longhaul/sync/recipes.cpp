@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "longhaul/base/text.h"
 #include "longhaul/sync/recipe.h"
 
 namespace longhaul {
@@ -163,13 +164,17 @@ constexpr std::array kRecipes{
 std::span<const Recipe> all_recipes() { return kRecipes; }
 
 Result<Recipe> find_recipe(std::string_view name) {
-  std::string names;
+  std::vector<std::string> names;
   for (const Recipe& recipe : kRecipes) {
     if (recipe.name == name) return recipe;
-    names.append(names.empty() ? "" : ", ").append(recipe.name);
+    names.emplace_back(recipe.name);
   }
+  const std::string got = '"' + std::string(name) + '"';
+  const std::string meant = did_you_mean(name, names);
   return Error{ErrorCode::kInvalidArgument,
-               "recipe: expected one of " + names + ", got \"" + std::string(name) + '"'};
+               meant.empty()
+                   ? "recipe: expected one of " + joined(names) + ", got " + got
+                   : "recipe: none is called " + got + meant + " (`longhaul recipes` lists them)"};
 }
 
 }  // namespace longhaul

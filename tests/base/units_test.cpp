@@ -17,39 +17,19 @@ namespace {
 constexpr double kPrintedPrecision = 5.1e-4;
 
 // Text that no parser may accept, whatever its units.
-const std::vector<std::string> kNeverANumber = {"",
-                                                " ",
-                                                "s",
-                                                "mbit",
-                                                "KiB",
-                                                "-1s",
-                                                "+1s",
-                                                "-1",
-                                                ".5s",
-                                                "1.s",
-                                                "1..5s",
-                                                "1 s",
-                                                " 1s",
-                                                "1s ",
-                                                "0x10s",
-                                                "0x10",
-                                                "nan",
-                                                "nans",
-                                                "inf",
-                                                "infs",
-                                                "1e",
-                                                "1es",
-                                                "1e999",
-                                                "1e+",
-                                                "1,5s",
-                                                "1_000s",
-                                                "1'000",
-                                                "1smbit",
-                                                "1e999999999999s",
-                                                "٣s",
-                                                "1 MB",
-                                                "1mB",
-                                                "20Mbit"};
+const std::vector<std::string> kNeverANumber = {
+    "",     " ",    "s",      "mbit",  "KiB",    "-1s",
+    "+1s",  "-1",   ".5s",    "1.s",   "1..5s",  " 1s",
+    "1s ",  "1 ",   "1 s s",  "0x10s", "0x10",   "nan",
+    "nans", "inf",  "infs",   "1e",    "1es",    "1e999",
+    "1e+",  "1,5s", "1_000s", "1'000", "1smbit", "1e999999999999s",
+    "٣s"};
+
+// Spellings with what they mean, in base units.
+struct Spelling {
+  const char* text;
+  double value;
+};
 
 std::vector<double> spread_over_magnitudes(double lowest_exponent, double highest_exponent) {
   std::mt19937_64 random(7);  // NOLINT(cert-msc51-cpp): the same values every time
@@ -72,8 +52,22 @@ TEST(ParseDuration, ReadsEveryUnit) {
 
 TEST(ParseDuration, RefusesWhatIsNotAPlainNumberAndAUnit) {
   for (const auto& text : kNeverANumber) EXPECT_FALSE(parse_duration(text).ok()) << text;
-  for (const auto* text : {"5", "5m", "5sec", "5S", "5msx", "1e308h"})
+  for (const auto* text : {"5", "5m", "5M", "5sec", "5msx", "1e308h", "20mbit"})
     EXPECT_FALSE(parse_duration(text).ok()) << text;
+}
+
+TEST(ParseDuration, UnderstandsOtherSpellings) {
+  for (const auto& [text, value] : {Spelling{"1 s", 1},
+                                    {"200 ms", 0.2},
+                                    {"200MS", 0.2},
+                                    {"5S", 5},
+                                    {"2Min", 120},
+                                    {"1H", 3600},
+                                    {"7\u00b5s", 7e-6}}) {
+    const auto parsed = parse_duration(text);
+    ASSERT_TRUE(parsed.ok()) << text;
+    EXPECT_EQ(parsed->count(), value) << text;
+  }
 }
 
 TEST(ParseBandwidth, ReadsBitsAndBytes) {
@@ -87,16 +81,33 @@ TEST(ParseBandwidth, ReadsBitsAndBytes) {
 
 TEST(ParseBandwidth, RefusesWhatIsNotAPlainNumberAndAUnit) {
   for (const auto& text : kNeverANumber) EXPECT_FALSE(parse_bandwidth(text).ok()) << text;
-  for (const auto* text : {"20", "20mbits", "20mb", "20MB", "20mbit/s"})
+  // Bits or bytes, or no rate at all?
+  for (const auto* text : {"20", "20mb", "20MB", "20Mb", "20M", "20m", "20b", "20B", "20MBPS",
+                           "20MB/S", "20mbyte", "20MiB/s", "20mbit/h", "20pbit", "20mmbit"})
     EXPECT_FALSE(parse_bandwidth(text).ok()) << text;
 }
 
+TEST(ParseBandwidth, UnderstandsWhatPeopleWrite) {
+  for (const auto& [text, bits] :
+       {Spelling{"20mbit", 20e6}, {"20Mbit", 20e6},   {"20 mbit", 20e6},   {"20MBIT", 20e6},
+        {"20mbits", 20e6},        {"20Mbit/s", 20e6}, {"20mbits/s", 20e6}, {"20Mbps", 20e6},
+        {"20mbps", 20e6},         {"20Mb/s", 20e6},   {"1.5Gbit", 1.5e9},  {"500 Mbit/s", 500e6},
+        {"64Kbps", 64e3},         {"1Tbit/s", 1e12},  {"9600bps", 9600},   {"20MB/s", 160e6},
+        {"20MBps", 160e6},        {"20mB/s", 160e6},  {"1GB/s", 8e9},      {"20Mbyte/s", 160e6},
+        {"20MBytes/s", 160e6},    {"100KB/s", 800e3}, {"100B/s", 800}}) {
+    const auto parsed = parse_bandwidth(text);
+    ASSERT_TRUE(parsed.ok()) << text;
+    EXPECT_EQ(parsed->bits_per_second(), bits) << text;
+  }
+}
+
 TEST(ParseBandwidth, SaysWhatWasExpectedAndWhatItGot) {
-  const auto parsed = parse_bandwidth("20mbits");
+  const auto parsed = parse_bandwidth("20mb");
   ASSERT_FALSE(parsed.ok());
   EXPECT_EQ(parsed.error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(parsed.error().message,
-            "bandwidth: expected a number and a unit such as 20mbit or 1.5gbit, got \"20mbits\"");
+            "bandwidth: expected a number and a unit (bit, kbit, mbit, gbit, tbit; bytes: B/s, "
+            "kB/s, MB/s, GB/s) such as 20mbit, got \"20mb\"");
 }
 
 TEST(ParseBytes, KnowsBinaryAndDecimalUnits) {
@@ -122,8 +133,17 @@ TEST(ParseBytes, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(parse_bytes("18446744073709551616B").ok());
   EXPECT_FALSE(parse_bytes("16777216TiB").ok());
   for (const auto& text : kNeverANumber) EXPECT_FALSE(parse_bytes(text).ok()) << text;
-  for (const auto* text : {"64", "64kib", "64K", "64KB"})
+  for (const auto* text : {"64", "64K", "64b", "64mb", "64Mb", "20Mbit"})
     EXPECT_FALSE(parse_bytes(text).ok()) << text;
+}
+
+TEST(ParseBytes, UnderstandsOtherSpellings) {
+  for (const auto& [text, bytes] :
+       {Spelling{"64kib", 65536}, {"64 KiB", 65536}, {"64KB", 64e3}, {"1 MB", 1e6}, {"1mB", 1e6}}) {
+    const auto parsed = parse_bytes(text);
+    ASSERT_TRUE(parsed.ok()) << text;
+    EXPECT_EQ(static_cast<double>(parsed->value), bytes) << text;
+  }
 }
 
 TEST(ParseCount, IsExact) {
@@ -141,10 +161,16 @@ TEST(ParseCount, IsExact) {
 
 TEST(ParseCount, RefusesWhatIsNotWholeOrDoesNotFit) {
   for (const auto* text :
-       {"1.5", "1.0005k", "1e-3", "18446744073709551616", "99999999999B", "1K", "1m", "5 k"}) {
+       {"1.5", "1.0005k", "1e-3", "18446744073709551616", "99999999999B", "1T", "5kk"}) {
     EXPECT_FALSE(parse_count(text).ok()) << text;
   }
   for (const auto& text : kNeverANumber) EXPECT_FALSE(parse_count(text).ok()) << text;
+}
+
+TEST(ParseCount, UnderstandsOtherSpellings) {
+  EXPECT_EQ(parse_count("1K").value(), 1000U);
+  EXPECT_EQ(parse_count("124m").value(), 124'000'000U);
+  EXPECT_EQ(parse_count("7 b").value(), 7'000'000'000U);
 }
 
 TEST(ParseRatio, ReadsDecimalsFractionsAndPercent) {

@@ -61,6 +61,26 @@ class PlanCommand(CommandTest):
         slow = self.planned(*GPT2_OVER_A_WAN, "--down", "100mbit")
         self.assertLess(slow["keep_ratio"], self.planned(*GPT2_OVER_A_WAN)["keep_ratio"])
 
+    def test_understands_the_units_that_people_write(self):
+        plain = self.planned(*GPT2_OVER_A_WAN)
+        for written in ("500Mbit", "500Mbps", "500 Mbit/s", "62.5MB/s"):
+            words = list(GPT2_OVER_A_WAN)
+            words[words.index("500mbit")] = written
+            self.assertEqual(self.planned(*words), plain, written)
+
+    def test_doubts_a_model_that_is_too_small(self):
+        words = ["124" if word == "124M" else word for word in GPT2_OVER_A_WAN]
+        done = self.longhaul(*words)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("did you mean 124M?", done.stderr)
+
+    def test_a_map_needs_no_link(self):
+        done = self.longhaul(*GPT2_OVER_A_WAN[:5], "--map")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout, self.longhaul(*GPT2_OVER_A_WAN, "--map").stdout)
+        for text in ("124000000 parameters", "upload bandwidth", "one-way latency"):
+            self.assertIn(text, done.stdout)
+
     def test_draws_a_map(self):
         done = self.longhaul(*GPT2_OVER_A_WAN, "--map")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -94,7 +114,9 @@ class PlanCommand(CommandTest):
                 (GPT2_OVER_A_WAN + ("--recipe", "ideal"), "--recipe", "link"),
                 (GPT2_OVER_A_WAN + ("--recipe", "olco3-vq"), "--recipe", "layers"),
                 (GPT2_OVER_A_WAN + ("--out", "map.svg"), "--out", "--map"),
-                (GPT2_OVER_A_WAN[:-2], "--latency"),
+                (GPT2_OVER_A_WAN[:-2], "--latency", "--map"),
+                (with_("--bandwidth", "500mb"), "--bandwidth", "mbit", "MB/s"),
+                (GPT2_OVER_A_WAN[:5] + ("--map", "--down", "1gbit"), "--down", "--bandwidth"),
         ):
             with self.subTest(words=words):
                 self.assert_refused(self.longhaul(*words), *expected)

@@ -67,8 +67,8 @@ TEST(Scenario, ErrorsNameFileLineKeyAndWhatWasExpected) {
   EXPECT_EQ(complaint("[train]\nsteps = 0\n"),
             "dir/small.toml:10: train.steps: expected a whole number from 1 to 100000000, got 0");
   EXPECT_EQ(complaint("up = \"-3mbit\"\n"),
-            "dir/small.toml:9: replica.up: expected a bandwidth above 0 such as \"20mbit\", got "
-            "\"-3mbit\"");
+            "dir/small.toml:9: replica.up: expected a bandwidth above 0 such as \"20mbit\" (bit, "
+            "kbit, mbit, gbit, tbit; bytes: B/s, kB/s, MB/s, GB/s), got \"-3mbit\"");
 }
 
 TEST(Scenario, RefusesValuesOutOfRange) {
@@ -133,7 +133,9 @@ TEST(Scenario, RefusesKeysThatDoNotFitTogether) {
 TEST(Scenario, KnowsTheRecipesThatItNames) {
   EXPECT_THAT(complaint("[recipe.magic]\nlr = 1\n"), HasSubstr(":10: recipe: expected one of"));
   EXPECT_THAT(complaint("", {{"recipes", "d-sgd,magic"}}), HasSubstr("recipes: recipe: expected"));
-  const Result<Scenario> scenario = parsed(kSmall, {{"recipes", "d-sgd,dga:delay_steps=2"}});
+  EXPECT_THAT(complaint("[recipe.Diloco]\nlr = 1\n"), HasSubstr("did you mean diloco?"));
+  EXPECT_THAT(complaint("", {{"recipes", "dsgd"}}), HasSubstr("did you mean d-sgd?"));
+  const Result<Scenario> scenario = parsed(kSmall, {{"recipes", "d-sgd, dga:delay_steps=2"}});
   ASSERT_TRUE(scenario.ok()) << scenario.error().message;
   EXPECT_THAT(scenario->recipes, ElementsAre("d-sgd", "dga:delay_steps=2"));
 }
@@ -152,8 +154,8 @@ TEST(Scenario, SettingsCountAsIfTheyStoodInTheFile) {
 
 TEST(Scenario, ErrorsOfSettingsNameTheSetting) {
   EXPECT_EQ(complaint("", {{"link.up", "0mbit"}}),
-            "--set link.up=0mbit: link.up: expected a bandwidth above 0 such as \"20mbit\", got "
-            "0mbit");
+            "--set link.up=0mbit: link.up: expected a bandwidth above 0 such as \"20mbit\" (bit, "
+            "kbit, mbit, gbit, tbit; bytes: B/s, kB/s, MB/s, GB/s), got 0mbit");
   EXPECT_THAT(complaint("", {{"link.upp", "1"}}), HasSubstr("did you mean link.up?"));
   EXPECT_THAT(complaint("", {{"recipe.lr", "1"}}), HasSubstr("did you mean recipe.NAME.lr?"));
   EXPECT_THAT(complaint("", {{"outer_lr", "1"}}), HasSubstr("did you mean recipe.NAME.outer_lr?"));
@@ -178,8 +180,31 @@ TEST(Scenario, UnknownNamesListTheBuiltInOnes) {
   ASSERT_FALSE(scenario.ok());
   EXPECT_EQ(scenario.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(scenario.error().message, HasSubstr("fashion-wan"));
+}
+
+TEST(Scenario, NamesThatAreNearlyRightAreSuggested) {
+  const auto message = [](const std::string& name) {
+    return load_scenario(name, "scenarios", {}).error().message;
+  };
+  EXPECT_THAT(message("fasion-wan"), HasSubstr("did you mean fashion-wan? (cifar-wan, demo, "));
+  EXPECT_THAT(message("Smoke"), HasSubstr("did you mean smoke?"));
+  EXPECT_THAT(message("fashion-wan.toml"), HasSubstr("did you mean fashion-wan?"));
+  EXPECT_THAT(message("scenarios/smok.toml"), HasSubstr("did you mean scenarios/smoke.toml?"));
+}
+
+TEST(Scenario, AFileOfTheUserIsSuggestedWithItsEnding) {
+  const std::string name = testing::TempDir() + "longhaul_three";
+  std::ofstream(name + ".toml") << kSmall;
+  EXPECT_THAT(load_scenario(name, "scenarios", {}).error().message,
+              HasSubstr("did you mean " + name + ".toml?"));
+  std::filesystem::remove(name + ".toml");
+}
+
+TEST(Scenario, SaysWhyAFileCannotBeRead) {
   EXPECT_THAT(load_scenario("no/such.toml", "scenarios", {}).error().message,
-              HasSubstr("no/such.toml: cannot read"));
+              HasSubstr("no/such.toml: cannot open: No such file or directory"));
+  EXPECT_THAT(load_scenario("./tests", "scenarios", {}).error().message,
+              HasSubstr("./tests: cannot read: Is a directory"));
 }
 
 TEST(BuiltInScenarios, AllParseAndNameTheirRecipes) {
