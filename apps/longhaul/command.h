@@ -16,9 +16,11 @@ inline constexpr int kExitInterrupted = 130;
 using Run = std::function<int()>;
 
 void add_bench(CLI::App& program, Run& run);
+void add_catalogue(CLI::App& program, Run& run);  // scenarios, recipes
 void add_export(CLI::App& program, Run& run);
 void add_hub(CLI::App& program, Run& run);
 void add_keys(CLI::App& program, Run& run);
+void add_manual(CLI::App& program, Run& run);  // help, man, completion
 void add_rehearse(CLI::App& program, Run& run);
 void add_plan(CLI::App& program, Run& run);
 void add_probe(CLI::App& program, Run& run);

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -39,6 +40,7 @@ struct HubArguments {
   std::string most_params;  // empty: what fits into memory
   std::optional<Bandwidth> rate;
   std::size_t least = 1;  // members of a round
+  bool prints_config = false;
   bool json = false;
 };
 
@@ -49,7 +51,13 @@ bool is_loopback(const std::string& host) {
 // An address to listen on may leave the port to the system.
 Result<access::Address> listening_address(const std::string& text) {
   const bool is_open = text.ends_with(":0");
-  return access::parse_address(is_open ? text.substr(0, text.size() - 1) + "1" : text);
+  Result<access::Address> address =
+      access::parse_address(is_open ? text.substr(0, text.size() - 1) + "1" : text);
+  if (address.ok()) return address;
+  return Error{ErrorCode::kInvalidArgument,
+               "expected HOST:PORT such as 0.0.0.0:7070 or [::]:7070 with a port from 0 (the "
+               "system chooses one) to 65535, got " +
+                   text};
 }
 
 // A copy of the model with the state of its optimizer, updates and a mean of them take about so
@@ -130,6 +138,13 @@ Result<std::optional<access::DirectoryLock>> own_directory(const std::string& di
   return std::optional(std::move(lock).value());
 }
 
+int print_hub_config(const TaskRequest& request, const std::string& recipe) {
+  const Result<std::string> text = config_text(request, {recipe});
+  if (!text.ok()) return complain("hub", text.error(), kExitWrongUse);
+  std::cout << *text;
+  return kExitDone;
+}
+
 int run_hub(const HubArguments& arguments) {
   if (arguments.task.recipe.find(',') != std::string::npos)
     return complain("hub",
@@ -138,6 +153,7 @@ int run_hub(const HubArguments& arguments) {
                     kExitWrongUse);
   const Result<v1::Task> task = task_of(arguments.task);
   if (!task.ok()) return complain("hub", task.error(), kExitWrongUse);
+  if (arguments.prints_config) return print_hub_config(arguments.task, task->recipe());
   const Result<access::Address> address = listening_address(arguments.listen);
   if (!address.ok())
     return complain("hub", Error(address.error()).within("--listen"), kExitWrongUse);
@@ -215,7 +231,7 @@ void add_hub(CLI::App& program, Run& run) {
       ->capture_default_str()
       ->check(whole_number());
   hub->add_option("--set", arguments->task.settings,
-                  "table.key=value, as if it stood in the scenario; repeatable")
+                  "Override a key of the scenario: table.key=value; repeatable")
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();
@@ -231,10 +247,12 @@ void add_hub(CLI::App& program, Run& run) {
            "Send means to each replica at this rate at most, such as 50mbit");
   hub->add_option(
          "--least", arguments->least,
-         "Replicas that must be there for rounds to go on; with all of them a run that is\n"
-         "stopped and resumed ends with the very bits of one that was not")
+         "Minimum number of connected replicas; below it, rounds wait. With all replicas, a run "
+         "that is stopped and resumed is bit-identical to an uninterrupted one (fixed plans only)")
       ->capture_default_str()
       ->check(whole_number(1));
+  hub->add_flag("--print-config", arguments->prints_config,
+                "Do not run: print the scenario with all settings applied, as a scenario file");
   hub->add_flag("--json", arguments->json, "Events, one JSON object per line");
   hub->footer(
       "Replicas join with `longhaul train`. Ctrl-C lets everyone finish the step they are in; a\n"

@@ -5,22 +5,38 @@
 #include <utility>
 
 #include "apps/longhaul/installed.h"
+#include "longhaul/lab/scenario_text.h"
 #include "longhaul/lab/study.h"
 
 namespace longhaul::apps {
+namespace {
 
-Result<v1::Task> task_of(const TaskRequest& request) {
-  const std::filesystem::path path =
-      lab::scenario_path(request.scenario, scenario_directory().string());
+Result<lab::Scenario> requested_scenario(const TaskRequest& request) {
   std::vector<lab::Setting> settings;
   for (const std::string& text : request.settings) {
     Result<lab::Setting> setting = lab::parse_setting(text);
     if (!setting.ok()) return std::move(setting).error().within("--set");
     settings.push_back(std::move(setting).value());
   }
+  return lab::load_scenario(request.scenario, scenario_directory().string(), settings);
+}
+
+}  // namespace
+
+Result<std::string> config_text(const TaskRequest& request,
+                                const std::vector<std::string>& recipes) {
+  Result<lab::Scenario> scenario = requested_scenario(request);
+  if (!scenario.ok()) return scenario.error();
+  scenario->recipes = recipes;
+  scenario->train.seed = request.seed;
+  return lab::scenario_toml(*scenario);
+}
+
+Result<v1::Task> task_of(const TaskRequest& request) {
+  const std::filesystem::path path =
+      lab::scenario_path(request.scenario, scenario_directory().string());
   // The usual way first: its errors name files and lines.
-  const Result<lab::Scenario> scenario =
-      lab::load_scenario(request.scenario, scenario_directory().string(), settings);
+  const Result<lab::Scenario> scenario = requested_scenario(request);
   if (!scenario.ok()) return scenario.error();
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

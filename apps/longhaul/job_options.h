@@ -20,6 +20,10 @@ struct TaskRequest {
 };
 Result<v1::Task> task_of(const TaskRequest& request);
 
+// The scenario with the request's settings and seed and these recipes, as the text of a file.
+Result<std::string> config_text(const TaskRequest& request,
+                                const std::vector<std::string>& recipes);
+
 // What a task says. Paths of the scenario mean nothing here: only its own `data.path` is used.
 Result<lab::Job> job_of(const v1::Task& task);
 

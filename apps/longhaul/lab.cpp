@@ -1,14 +1,29 @@
 // longhaul lab: recipes compared on the virtual clock. Training needs libtorch, so after parsing
 // longhaul-torch takes over with the same arguments.
+#include <iostream>
 #include <memory>
 
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
 #include "apps/longhaul/lab_options.h"
 #include "apps/longhaul/torch_program.h"
+#include "longhaul/lab/scenario_text.h"
 
 namespace longhaul::apps {
 namespace {
+
+int print_config(const std::vector<lab::StudyPoint>& points) {
+  if (points.size() > 1)
+    return complain("lab", {ErrorCode::kInvalidArgument,
+                            "--print-config: expected one seed and no --grid, which make " +
+                                std::to_string(points.size()) + " configurations"});
+  lab::Scenario scenario = points.front().scenario;
+  scenario.recipes.clear();
+  for (const lab::RecipeChoice& recipe : points.front().recipes)
+    scenario.recipes.push_back(recipe.text);
+  std::cout << lab::scenario_toml(scenario);
+  return kExitDone;
+}
 
 // Everything that needs no training is checked before longhaul-torch is looked for.
 int run_lab(const LabArguments& arguments, const std::vector<std::string>& words) {
@@ -16,6 +31,7 @@ int run_lab(const LabArguments& arguments, const std::vector<std::string>& words
   if (!request.ok()) return complain("lab", request.error(), kExitWrongUse);
   const Result<std::vector<lab::StudyPoint>> points = lab::study_points(*request);
   if (!points.ok()) return complain("lab", points.error(), kExitWrongUse);
+  if (arguments.print_config) return print_config(*points);
   return complain("lab", become_torch_program(words), kExitFailed);
 }
 

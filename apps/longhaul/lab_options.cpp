@@ -67,12 +67,13 @@ CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments) {
                   "Recipes, such as d-sgd,dd-ef-sgd:delay_steps=3 (default: the scenario's)");
   lab->add_option("--seed", arguments.seeds, "Seeds, such as 1,2,3 (default: the scenario's)");
   lab->add_option("--set", arguments.settings,
-                  "table.key=value, as if it stood in the scenario; repeatable")
+                  "Override a key of the scenario: table.key=value; repeatable")
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();
-  lab->add_option("--grid", arguments.grid,
-                  "table.key=value,value: run every value; repeatable, for every combination")
+  lab->add_option(
+         "--grid", arguments.grid,
+         "Run once for each value: table.key=value,value; repeatable, for every combination")
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();
@@ -83,19 +84,21 @@ CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments) {
                   "Directory for results.json, report.html and events.jsonl (default: "
                   "./longhaul-results/SCENARIO, and SCENARIO-replay for --replay)");
   lab->add_option("--checkpoint-every", arguments.checkpoint_every,
-                  "Steps between checkpoints of a run, beside the one that Ctrl-C leaves (fixed "
-                  "plans only)");
-  lab->add_flag("--resume", arguments.resume,
-                "Go on in --out where an earlier lab was ended: runs that are done are not done "
-                "again, and one that was interrupted goes on from its checkpoint (with a planner: "
-                "from the start)");
+                  "Write a checkpoint every N steps; Ctrl-C always writes one (fixed plans only)");
+  lab->add_flag(
+      "--resume", arguments.resume,
+      "Continue an earlier lab in --out: finished runs are skipped, and an interrupted run "
+      "continues from its checkpoint (with a planner: from its start)");
   lab->add_option("--replay", arguments.replay,
                   "Do not train: recompute the times of the runs in this directory of results for "
                   "the scenario's links (fixed plans only)");
-  lab->add_flag("--oracle", arguments.oracle,
-                "Judge the recipes (default: auto) against hindsight: the best fixed plan of a "
-                "grid, and a planner that knows the links; runs end at the target. With --replay "
-                "the fixed plans come from there");
+  lab->add_flag(
+      "--oracle", arguments.oracle,
+      "Compare the recipes (default: auto) with the best fixed plan of a grid and with a "
+      "planner that knows the links in advance; runs end at the target. With --replay, the "
+      "fixed plans are read from there");
+  lab->add_flag("--print-config", arguments.print_config,
+                "Do not run: print the scenario with all settings applied, as a scenario file");
   lab->add_flag("--json", arguments.json, "One JSON object on standard output");
   return lab;
 }

@@ -25,6 +25,7 @@ struct LabArguments {
   std::size_t checkpoint_every = 0;  // steps; 0: only when interrupted
   bool resume = false;
   bool oracle = false;
+  bool print_config = false;
   bool json = false;
 };
 

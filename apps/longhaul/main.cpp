@@ -72,6 +72,8 @@ int run_program(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   add_train(program, run, words);
   add_lab(program, run, words);
+  add_catalogue(program, run);
+  add_manual(program, run);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

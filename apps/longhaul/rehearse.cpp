@@ -30,6 +30,7 @@ struct RehearseArguments {
   std::uint64_t fault_seed = 1;
   std::string duration;
   bool keeps_books = false;
+  bool print_config = false;
   bool json = false;
 };
 
@@ -132,9 +133,22 @@ Status rehearse_all(const Programme& programme, const std::string& scenario, Lab
   return Done{};
 }
 
+int print_rehearsed_config(const RehearseArguments& arguments, const Programme& programme) {
+  if (programme.seeds.size() > 1)
+    return complain("rehearse", {ErrorCode::kInvalidArgument, "--print-config: expected one seed"});
+  const Result<std::string> text = config_text({.scenario = arguments.scenario,
+                                                .settings = programme.settings,
+                                                .seed = programme.seeds.front()},
+                                               programme.recipes);
+  if (!text.ok()) return complain("rehearse", text.error(), kExitWrongUse);
+  std::cout << *text;
+  return kExitDone;
+}
+
 int run_rehearse(const RehearseArguments& arguments) {
   const Result<Programme> programme = programme_of(arguments);
   if (!programme.ok()) return complain("rehearse", programme.error(), kExitWrongUse);
+  if (arguments.print_config) return print_rehearsed_config(arguments, *programme);
   Result<LabFiles> files = LabFiles::open(programme->out);
   if (!files.ok()) return complain("rehearse", files.error(), kExitFailed);
   notice_interrupts();
@@ -168,7 +182,7 @@ void add_rehearse(CLI::App& program, Run& run) {
   rehearse->add_option("--seed", arguments->seeds, "Seeds, such as 1,2,3 (default: 1)");
   rehearse
       ->add_option("--set", arguments->settings,
-                   "table.key=value, as if it stood in the scenario; repeatable")
+                   "Override a key of the scenario: table.key=value; repeatable")
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();
@@ -176,16 +190,22 @@ void add_rehearse(CLI::App& program, Run& run) {
                        "Directory for results.json, report.html, events.jsonl and logs (default: "
                        "./longhaul-results/rehearse-SCENARIO)");
   rehearse
-      ->add_option("--faults", arguments->faults,
-                   "At least so many faults at random times: processes killed or stopped, links "
-                   "cut or reset, the hub killed and started again")
+      ->add_option(
+          "--faults", arguments->faults,
+          "Cause at least this many faults at random times: processes killed or stopped, links "
+          "cut or reset, the hub killed and started again")
       ->check(whole_number());
   rehearse->add_option("--fault-seed", arguments->fault_seed, "Seed of the faults")
       ->capture_default_str()
       ->check(whole_number());
-  rehearse->add_option("--for", arguments->duration, "Faults for at least so long, such as 20min");
-  rehearse->add_flag("--books", arguments->keeps_books,
-                     "Keep the books of all replicas in --out, for tests/e2e/books.py");
+  rehearse->add_option("--for", arguments->duration,
+                       "Cause faults for at least this long, such as 20min");
+  rehearse->add_flag(
+      "--books", arguments->keeps_books,
+      "Record in --out what each replica submits and merges, for tests/e2e/books.py");
+  rehearse->add_flag(
+      "--print-config", arguments->print_config,
+      "Do not run: print the scenario with all settings applied, as a scenario file");
   rehearse->add_flag("--json", arguments->json, "One JSON object on standard output");
   rehearse->footer(
       "Starts a hub, and for each replica of the scenario a process and a relay that emulates its\n"

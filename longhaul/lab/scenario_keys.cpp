@@ -29,6 +29,13 @@ ScenarioKey row(const char* table, const char* name, Domain<T> domain, Field fie
     Draft draft;
     key.fallback = domain.show(static_cast<T>(field(draft)));
   }
+  key.show = [show = domain.show, field](Draft& draft) -> std::string {
+    if constexpr (kIsOptional<Stored>) {
+      return field(draft) ? show(static_cast<T>(*field(draft))) : "";
+    } else {
+      return show(static_cast<T>(field(draft)));
+    }
+  };
   key.set = [read = std::move(domain.read), field](Draft& draft, const RawValue& value) {
     const std::optional<T> got = read(value);
     if (got) field(draft) = static_cast<Stored>(*got);

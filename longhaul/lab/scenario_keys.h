@@ -45,6 +45,8 @@ struct ScenarioKey {
   bool is_path = false;  // a relative one in a file is relative to the file
   // False where the value is not what is expected.
   std::function<bool(Draft&, const RawValue&)> set;
+  // The value as a file would have it, exactly; empty where none is set.
+  std::function<std::string(Draft&)> show;
 
   [[nodiscard]] std::string full_name() const { return table.empty() ? name : table + '.' + name; }
 };
