@@ -5,6 +5,7 @@
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
 #include "apps/longhaul/status_view.h"
+#include "apps/longhaul/status_watch.h"
 #include "apps/longhaul/visit_options.h"
 #include "longhaul/exchange/ask.h"
 
@@ -13,14 +14,25 @@ namespace {
 
 constexpr Seconds kStatusTimeout{30.0};
 
-int run_status(const VisitArguments& arguments) {
-  const Result<HubAccess> access = visit_access(arguments, "status");
+struct StatusArguments {
+  VisitArguments visit;
+  bool is_watching = false;
+  std::string interval = "2s";
+};
+
+int run_status(const StatusArguments& arguments) {
+  const Result<HubAccess> access = visit_access(arguments.visit, "status");
   if (!access.ok()) return complain("status", access.error());
+  if (arguments.is_watching) {
+    const Result<Seconds> interval = parse_duration(arguments.interval);
+    if (!interval.ok()) return complain("status", Error(interval.error()).within("--watch"));
+    return watch_status(*access, {.interval = *interval, .json = arguments.visit.json});
+  }
   const std::unique_ptr<Connector> connector = make_grpc_connector(access->address, access->tls);
   const Result<v1::StatusReport> report =
       ask_for_status(*connector, access->name, access->token, deadline_after(kStatusTimeout));
   if (!report.ok()) return complain("status", report.error());
-  if (arguments.json) {
+  if (arguments.visit.json) {
     std::cout << status_json(*report).dump(2, ' ', false,
                                            nlohmann::ordered_json::error_handler_t::replace)
               << '\n';
@@ -33,14 +45,25 @@ int run_status(const VisitArguments& arguments) {
 }  // namespace
 
 void add_status(CLI::App& program, Run& run) {
-  const auto arguments = std::make_shared<VisitArguments>();  // shared with the callback
-  CLI::App* status = program.add_subcommand("status", "How a run is: replicas, round, plan, links");
-  add_visit_options(*status, *arguments);
+  const auto arguments = std::make_shared<StatusArguments>();  // shared with the callback
+  CLI::App* status =
+      program.add_subcommand("status", "Show the state of a run: replicas, round, plan, links");
+  add_visit_options(*status, arguments->visit);
+  const CLI::Option* watch =
+      status
+          ->add_option("--watch", arguments->interval,
+                       "Ask again at this interval, until Ctrl-C; with --json, one line per answer")
+          ->expected(0, 1)
+          ->capture_default_str();
   status->footer(
       "Examples:\n"
       "  longhaul status --invite berlin.invite\n"
+      "  longhaul status --invite berlin.invite --watch 5s\n"
       "  longhaul status --hub 127.0.0.1:7070 --json");
-  status->callback([=, &run] { run = [=] { return run_status(*arguments); }; });
+  status->callback([=, &run] {
+    arguments->is_watching = watch->count() > 0;
+    run = [=] { return run_status(*arguments); };
+  });
 }
 
 }  // namespace longhaul::apps

@@ -6,9 +6,10 @@ usage: visits_test.py DIRECTORY_OF_LONGHAUL [CLASS_OF_TESTS…]
 import json
 import re
 import signal
+import subprocess
 import unittest
 
-from command import LONGHAUL
+from command import DEADLINE_S, LONGHAUL
 from guests import HONEST, Guests, Hub, Process
 
 RELAY = LONGHAUL.parent / "longhaul_test_relay"
@@ -68,6 +69,46 @@ class Status(Guests):
         hub = Hub(self)
         why = self.rude(hub, "protocol")[0]["why"]
         self.assertRegex(why, rf"protocol {spoken}, .*protocol {spoken + 1}")
+
+
+class Watch(Guests):
+    def test_keeps_watching_while_the_hub_is_away(self):
+        def is_status(event):
+            return event.get("scenario") == "smoke"
+
+        hub = Hub(self)
+        watch = Process(self, LONGHAUL, "status", "--hub", hub.address, "--watch", "200ms", "--json")
+        watch.until(is_status, "a status")
+        watch.until(is_status, "another one", seen=1)
+        hub.child.kill()
+        hub.wait()
+        watch.says("longhaul status: ")
+        seen = len(watch.events)
+        again = Process(self, LONGHAUL, "hub", "smoke", "--listen", hub.address, "--json")
+        again.until(lambda event: event["event"] == "listening", "another hub is there")
+        watch.until(is_status, "the hub is back", seen)
+        watch.child.send_signal(signal.SIGINT)
+        self.assertEqual(watch.wait(), 130)
+
+    def test_blocks_follow_each_other_in_a_pipe(self):
+        hub = Hub(self)
+        with subprocess.Popen([LONGHAUL, "status", "--hub", hub.address, "--watch", "100ms"], stdout=subprocess.PIPE,
+                              text=True) as watch:
+            self.addCleanup(watch.kill)
+            heads = []
+            for line in watch.stdout:
+                heads += [line] if line.startswith("run ") else []
+                if len(heads) == 3:
+                    break
+            watch.send_signal(signal.SIGINT)
+            rest = watch.stdout.read()
+            self.assertEqual(watch.wait(timeout=DEADLINE_S), 130)
+        self.assertEqual(len(set(heads)), 1)
+        self.assertNotIn("\033", rest)
+
+    def test_wrong_use(self):
+        self.assert_refused(self.longhaul("status", "--hub", "127.0.0.1:9", "--watch", "5m"), "--watch", "min")
+        self.assert_refused(self.longhaul("status", "--hub", "127.0.0.1:9", "--watch"), "127.0.0.1:9", code=1)
 
 
 class Probe(Guests):
