@@ -9,7 +9,7 @@ SOAK_SEED ?= 1
 BIN := build/release/bin
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-slow test-web soak lint bench fuzz fuzz-coverage asan tsan core clean deps help
+.PHONY: build demo test test-slow test-web pictures soak lint bench fuzz fuzz-coverage asan tsan core clean deps help
 
 # configure(preset): Ninja runs CMake again by itself when a CMake file changes, but does not know of the presets.
 configure = @test build/$(1)/build.ninja -nt CMakePresets.json || cmake --preset $(1)
@@ -30,6 +30,10 @@ test-slow: build ## build, then run the tests that take over 10 s each
 test-web: build ## install Chromium, open the report in it and check what it draws
 	@tools/install_deps.sh web
 	tests/web/report_test.py $(BIN)/longhaul_report_sample build/web
+
+pictures: build ## run the comparison of README.md (about 10 minutes), write its table and pictures, photograph the demo's report
+	@tools/install_deps.sh web
+	bench/pictures.py $(BIN)/longhaul
 
 soak: build ## rehearse for SOAK_MINUTES (60) with random faults, then check that nothing is lost
 	rm -rf build/soak

@@ -93,6 +93,21 @@ class Pages(unittest.TestCase):
                     self.assertIn(piece.strip(), code)
 
 
+class Readme(unittest.TestCase):
+    TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    def test_its_cpp_is_that_of_the_example_which_is_built(self):
+        example = iter((ROOT / "examples/compress_update.cpp").read_text(encoding="utf-8").splitlines())
+        block = re.search(r"^```cpp\n(.*?)^```", self.TEXT, re.MULTILINE | re.DOTALL).group(1)
+        built = [line.strip() for line in example]
+        for line in filter(None, map(str.strip, block.splitlines())):
+            self.assertIn(line, built, "not in the example, or not in this order")
+            built = built[built.index(line) + 1:]
+
+    def test_counts_the_recipes(self):
+        self.assertEqual(int(re.search(r"(\d+) methods and baselines", self.TEXT).group(1)), len(rows_of_the_code()))
+
+
 class Methods(unittest.TestCase):
     def test_every_recipe_has_a_section_and_a_row(self):
         names = set(rows_of_the_code())
