@@ -260,7 +260,9 @@ Evaluation TorchWorkload::evaluate(std::span<const float> parameters, std::size_
     total.correct += batch.correct;
     total.decisions += batch.decisions;
   }
-  return {.loss = total.loss / total.decisions, .accuracy = total.correct / total.decisions};
+  return {.loss = total.loss / total.decisions,
+          .accuracy = total.correct / total.decisions,
+          .samples = samples};
 }
 
 Result<std::unique_ptr<Workload>> make_workload(const WorkloadConfig& config) {

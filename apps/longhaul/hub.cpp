@@ -41,6 +41,7 @@ struct HubArguments {
   std::optional<Bandwidth> rate;
   std::size_t least = 1;  // members of a round
   bool prints_config = false;
+  bool is_scored_elsewhere = false;
   bool json = false;
 };
 
@@ -97,18 +98,22 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
                    std::string(option) + ": expected at most " + std::to_string(replicas) +
                        ", the replicas of the scenario, got " + std::to_string(count)};
   }
-  return HubSetup{.training = {.engine = *engine,
-                               .steps = job->scenario.train.steps,
-                               .may_look_ahead = job->scenario.train.optimizer != "adamw",
-                               .replicas = replicas,
-                               .policy = {.least = arguments.least},
-                               .directory = arguments.directory},
-                  .task = task,
-                  .start_with = arguments.start_with > 0 ? arguments.start_with : replicas,
-                  .patience = *patience,
-                  .rate = arguments.rate,
-                  .weights = std::move(weights),
-                  .most_elements = *most};
+  return HubSetup{
+      .training = {.engine = *engine,
+                   .steps = job->scenario.train.steps,
+                   .may_look_ahead = job->scenario.train.optimizer != "adamw",
+                   .replicas = replicas,
+                   .policy = {.least = arguments.least},
+                   .directory = arguments.directory},
+      .task = task,
+      .start_with = arguments.start_with > 0 ? arguments.start_with : replicas,
+      .patience = *patience,
+      .rate = arguments.rate,
+      .weights = std::move(weights),
+      .most_elements = *most,
+      .evaluates = !arguments.is_scored_elsewhere,
+      .target = job->scenario.target,
+      .ends_at_target = !arguments.is_scored_elsewhere && job->scenario.train.stop != "steps"};
 }
 
 // Only who was invited, under the name that the certificate says.
@@ -138,8 +143,10 @@ Result<std::optional<access::DirectoryLock>> own_directory(const std::string& di
   return std::optional(std::move(lock).value());
 }
 
-int print_hub_config(const TaskRequest& request, const std::string& recipe) {
-  const Result<std::string> text = config_text(request, {recipe});
+int print_hub_config(TaskRequest request, const v1::Task& task) {
+  const Result<lab::Job> job = job_of(task);
+  if (job.ok() && !job->scenario.train.stop) request.settings.emplace_back("train.stop=target");
+  const Result<std::string> text = config_text(request, {task.recipe()});
   if (!text.ok()) return complain("hub", text.error(), kExitWrongUse);
   std::cout << *text;
   return kExitDone;
@@ -153,7 +160,7 @@ int run_hub(const HubArguments& arguments) {
                     kExitWrongUse);
   const Result<v1::Task> task = task_of(arguments.task);
   if (!task.ok()) return complain("hub", task.error(), kExitWrongUse);
-  if (arguments.prints_config) return print_hub_config(arguments.task, task->recipe());
+  if (arguments.prints_config) return print_hub_config(arguments.task, *task);
   const Result<access::Address> address = listening_address(arguments.listen);
   if (!address.ok())
     return complain("hub", Error(address.error()).within("--listen"), kExitWrongUse);
@@ -253,9 +260,14 @@ void add_hub(CLI::App& program, Run& run) {
       ->check(whole_number(1));
   hub->add_flag("--print-config", arguments->prints_config,
                 "Do not run: print the scenario with all settings applied, as a scenario file");
+  hub->add_flag(
+      "--no-evaluation", arguments->is_scored_elsewhere,
+      "No replica scores the shared model on held-out data; the run ends after its steps");
   hub->add_flag("--json", arguments->json, "Events, one JSON object per line");
   hub->footer(
-      "Replicas join with `longhaul train`. Ctrl-C lets everyone finish the step they are in; a\n"
+      "Replicas join with `longhaul train`. The run ends at the scenario's target, or after its\n"
+      "steps (--set train.stop=steps: only then). Ctrl-C lets everyone finish the step they are "
+      "in; a\n"
       "second one ends at once.\n\nExamples:\n"
       "  longhaul hub fashion-wan\n"
       "  longhaul hub fashion-wan --listen 0.0.0.0:7070 --keys keys --dir run1");

@@ -14,6 +14,13 @@ nlohmann::ordered_json plan_json(const Decision& decision) {
           {"reason", decision.reason}};
 }
 
+nlohmann::ordered_json evaluation_json(const v1::Evaluation& evaluation) {
+  return {{"step", evaluation.step()},
+          {"loss", evaluation.loss()},
+          {"accuracy", evaluation.accuracy()},
+          {"samples", evaluation.samples()}};
+}
+
 // Who is in a round's mean, with which payload.
 nlohmann::ordered_json contributions(const RoundOutcome& outcome) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
@@ -27,6 +34,10 @@ nlohmann::ordered_json contributions(const RoundOutcome& outcome) {
 void HubWatcher::operator()(const RoundNews& news) {
   if (!start_) start_ = news.time;
   const double time_s = Seconds(news.time - *start_).count();
+  if (news.evaluation) {
+    if (lines_) (void)lines_->try_push(event_line("evaluation", evaluation_json(*news.evaluation)));
+    return;
+  }
   const RoundOutcome& outcome = news.outcome;
   if (outcome.decision) {
     if (lines_) {

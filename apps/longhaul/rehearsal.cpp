@@ -8,7 +8,7 @@
 #include "apps/longhaul/installed.h"
 #include "longhaul/lab/links.h"
 #include "longhaul/lab/study.h"
-#include "longhaul/lab/target.h"
+#include "longhaul/sync/target.h"
 
 namespace longhaul::apps {
 namespace {
@@ -76,10 +76,16 @@ Status Rehearsal::start() {
 }
 
 Status Rehearsal::start_hub() {
-  std::vector<std::string> arguments{
-      "hub",    setup_.task.scenario,         "--recipe", task_.recipe(),
-      "--seed", std::to_string(task_.seed()), "--listen", "127.0.0.1:" + std::to_string(port_),
-      "--json"};
+  std::vector<std::string> arguments{"hub",
+                                     setup_.task.scenario,
+                                     "--recipe",
+                                     task_.recipe(),
+                                     "--seed",
+                                     std::to_string(task_.seed()),
+                                     "--listen",
+                                     "127.0.0.1:" + std::to_string(port_),
+                                     "--no-evaluation",  // the evaluator's stamps count
+                                     "--json"};
   for (const std::string& setting : setup_.task.settings) {
     arguments.emplace_back("--set");
     arguments.push_back(setting);
@@ -248,7 +254,7 @@ bool Rehearsal::is_everyone_there() const {
 void Rehearsal::end_if_done() {
   if (is_ending_) return;
   const bool is_done = job_->scenario.train.stop == "target" &&
-                       lab::target_reached(job_->scenario.target, run_.evaluations);
+                       target_reached(job_->scenario.target, run_.evaluations);
   if (!is_done && run_.status == "done") return;
   if (faults_ && run_.status == "diverged") faults_->stop();
   if (faults_ && run_.status != "diverged" && !(faults_->is_over(time()) && is_everyone_there()))

@@ -4,11 +4,11 @@
 #include <limits>
 
 #include "apps/longhaul/rehearsal.h"
-#include "longhaul/lab/target.h"
 #include "longhaul/lab/timing.h"
 #include "longhaul/plan/planner.h"
 #include "longhaul/plan/step_time.h"
 #include "longhaul/sync/engine.h"
+#include "longhaul/sync/target.h"
 
 namespace longhaul::apps {
 namespace {
@@ -127,7 +127,7 @@ void Rehearsal::on_evaluator(const Json& event) {
                               .time = Seconds(event.at("time_s").get<double>()),
                               .loss = number(event, "loss"),
                               .accuracy = number(event, "accuracy")});
-  const std::vector<double> smooth = lab::smoothed_metric(job_->scenario.target, run_.evaluations);
+  const std::vector<double> smooth = smoothed_metric(job_->scenario.target, run_.evaluations);
   if (!smooth.empty()) view_.metric = smooth.back();
 }
 

@@ -48,6 +48,15 @@ void TrainNews::step(const StepFacts& facts, std::uint64_t done) {
   computing_ = waiting_ = Seconds(0);
 }
 
+void TrainNews::evaluation(const v1::Evaluation& evaluation) {
+  if (is_json_)
+    return event("evaluation", {{"step", evaluation.step()},
+                                {"loss", evaluation.loss()},  // null, if it is not finite
+                                {"accuracy", evaluation.accuracy()},
+                                {"samples", evaluation.samples()}});
+  evaluation_ = evaluation;
+}
+
 void TrainNews::link(const LinkNews& news) const {
   if (is_json_) {
     if (news.lost) return event("connection", {{"state", "lost"}, {"why", news.lost->message}});

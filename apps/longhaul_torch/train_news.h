@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "longhaul/base/clock.h"
@@ -19,6 +20,7 @@ class TrainNews {
 
   void started(std::size_t slot, std::uint64_t step, bool is_resumed);
   void step(const StepFacts& facts, std::uint64_t done);
+  void evaluation(const v1::Evaluation& evaluation);
   void link(const LinkNews& news) const;
   void replaced(const Replaced& replaced) const;
   void checkpoint(const Result<std::uint64_t>& outcome, const std::filesystem::path& file) const;
@@ -35,6 +37,7 @@ class TrainNews {
   const Clock& clock_;
   Log log_ = Log().named("train");
   TimePoint start_;
+  std::optional<v1::Evaluation> evaluation_;  // the last one
   // Since the last line.
   TimePoint since_;
   Seconds computing_{};

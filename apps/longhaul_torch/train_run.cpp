@@ -8,6 +8,7 @@
 
 #include "apps/longhaul/book.h"
 #include "apps/longhaul/interrupt.h"
+#include "apps/longhaul_torch/evaluation_duty.h"
 #include "apps/longhaul_torch/train_news.h"
 #include "longhaul/base/file.h"
 #include "longhaul/codec/digest.h"
@@ -110,6 +111,7 @@ class Trainer {
     if (!client.ok()) return client.error();
     const std::optional<std::uint32_t> wanted = client->slot;
     client_ = std::make_unique<HubClient>(std::move(client).value(), *connector_, clock_);
+    duty_ = std::make_unique<EvaluationDuty>(job_.scenario.eval, *workload_, *client_, news_);
     const Result<Place> place =
         patiently([&](Deadline deadline) { return client_->place(deadline); });
     if (!place.ok()) return place.error();
@@ -170,6 +172,7 @@ class Trainer {
 
   void look_around() {
     for (const LinkNews& news : client_->take_link_news()) news_.link(news);
+    duty_->look_around();
     if (!writer_) return;
     if (const auto outcome = writer_->take_outcome()) news_.checkpoint(*outcome, writer_->file());
   }
@@ -195,6 +198,7 @@ class Trainer {
   void tell(const StepFacts& facts) {
     const std::size_t done = replica_->engine().steps_done();
     news_.step(facts, done);
+    duty_->after_step(done, replica_->engine().shared());
     if (arguments_.stamps.empty() || done % job_.scenario.eval.every != 0) return;
     const double time_s = news_.time_s();
     const std::filesystem::path file =
@@ -246,6 +250,8 @@ class Trainer {
     if (drained->replaced) news_.replaced(*drained->replaced);
     book_->finish();
     const Engine& engine = replica_->engine();
+    if (client_->finish_cause() != v1::CAUSE_STOPPED)
+      duty_->close(engine.steps_done(), engine.shared());
     news_.event("finished", {{"steps", engine.steps_done()},
                              {"digest", digest_text(engine.shared())},
                              {"late_steps", late_steps_},
@@ -289,6 +295,7 @@ class Trainer {
   std::size_t slot_ = 0;
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<HubClient> client_;
+  std::unique_ptr<EvaluationDuty> duty_;
   BookFile book_file_{arguments_.book};
   std::unique_ptr<Book> book_;
   std::unique_ptr<Replica> replica_;

@@ -230,6 +230,10 @@ void ClientCore::on_control(Frame frame, TimePoint now) {
     on_enrolled(frame.enrolled());
   } else if (frame.has_finish()) {
     news_.on_finish(frame.finish().last_step(), frame.finish().cause());
+  } else if (frame.has_evaluate()) {
+    news_.on_evaluate(frame.evaluate().is_on());
+  } else if (frame.has_evaluation()) {
+    news_.on_evaluation(frame.evaluation());
   } else if (frame.has_goodbye()) {
     const Error why{ErrorCode::kClosed, "the hub says goodbye: " + frame.goodbye().why()};
     frame.goodbye().is_over() ? give_up(why) : lose(why, now);
@@ -244,6 +248,7 @@ void ClientCore::on_welcome(const v1::Welcome& welcome, TimePoint now) {
   session_ = welcome.session();
   setup_.run = welcome.run();
   slot_ = welcome.slot();
+  if (untold_) tell(*std::exchange(untold_, std::nullopt));
   if (is_leaving_) return leave();
   setup_.slot = welcome.slot();  // to be the same one for a hub that was killed and knows nobody
   news_.on_welcome({.slot = slot_, .replicas = welcome.replicas(), .run = welcome.run()},
@@ -340,6 +345,16 @@ void ClientCore::report(v1::Report report) {
   if (const auto least = round_trips_.least()) report.set_round_trip_s(least->count());
   Frame frame;
   *frame.mutable_report() = std::move(report);
+  send(std::move(frame));
+}
+
+void ClientCore::tell(const v1::Evaluation& evaluation) {
+  if (!connection_ || !connection_->is_welcome) {
+    untold_ = evaluation;
+    return;
+  }
+  Frame frame;
+  *frame.mutable_evaluation() = evaluation;
   send(std::move(frame));
 }
 

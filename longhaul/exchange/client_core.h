@@ -73,9 +73,11 @@ class ClientNews {
   virtual void on_mean(Mean mean, std::optional<std::uint64_t> own) = 0;
   virtual void on_restart(State state) = 0;  // what it has is replaced
   virtual void on_finish(std::uint64_t last_step, v1::FinishCause cause) = 0;
-  virtual void on_lost(const Error& why) = 0;    // the connection, or a try at one
-  virtual void on_failed(const Error& why) = 0;  // for good
-  virtual void on_left() = 0;                    // the hub knows that it leaves
+  virtual void on_evaluate(bool is_on) = 0;                    // scoring is its duty, or is not
+  virtual void on_evaluation(const v1::Evaluation& told) = 0;  // what another replica scored
+  virtual void on_lost(const Error& why) = 0;                  // the connection, or a try at one
+  virtual void on_failed(const Error& why) = 0;                // for good
+  virtual void on_left() = 0;                                  // the hub knows that it leaves
 };
 
 class ClientCore {
@@ -96,6 +98,8 @@ class ClientCore {
   // Kept until its round has closed, and sent again where needed; not at all if it has closed.
   void submit(std::uint64_t step, const OwnUpdate& update);
   void report(v1::Report report);
+  // While the hub is away the last one is kept for it.
+  void tell(const v1::Evaluation& evaluation);
   // Leaves in order, as soon as a hub is there to be told, and does not connect again.
   void leave();
 
@@ -179,6 +183,7 @@ class ClientCore {
   std::size_t largest_transfer_ = 0;  // in bytes
   std::uint64_t probes_ = 0;
   v1::Report unreported_;  // samples for the next report
+  std::optional<v1::Evaluation> untold_;
   TimePoint next_try_;
   Seconds back_off_{};
   std::mt19937_64 jitter_;

@@ -15,6 +15,7 @@ constexpr Seconds kTick{0.05};
 constexpr Seconds kGoodbye{2.0};  // to hear that the hub has heard
 
 constexpr std::size_t kFewestMeans = 4;
+constexpr std::size_t kMostEvaluations = 16;
 
 // Means are dense until they are collected.
 std::size_t most_means_of(const ClientSetup& setup) {
@@ -70,6 +71,8 @@ void HubClient::handle(Command command) {
     if (is_current(submit->life)) core_.submit(submit->step, submit->update);
   } else if (auto* told = std::get_if<Tell>(&command)) {
     if (is_current(told->life)) core_.report(std::move(told->report));
+  } else if (const auto* evaluation = std::get_if<v1::Evaluation>(&command)) {
+    core_.tell(*evaluation);
   } else {
     core_.leave();
   }
@@ -191,6 +194,20 @@ void HubClient::report(const v1::Report& report) {
   (void)inbox_->commands.try_push(Tell{.report = report, .life = life});
 }
 
+void HubClient::tell(const v1::Evaluation& evaluation) {
+  (void)inbox_->commands.try_push(Command(evaluation));
+}
+
+bool HubClient::is_evaluator() const {
+  const MutexLock lock(mutex_);
+  return is_evaluator_;
+}
+
+std::vector<v1::Evaluation> HubClient::take_evaluations() {
+  const MutexLock lock(mutex_);
+  return std::exchange(evaluations_, {});
+}
+
 void HubClient::leave() {
   if (!inbox_->commands.try_push(Command(Leave{}))) return;
   const MutexLock lock(mutex_);
@@ -285,9 +302,22 @@ void HubClient::on_finish(std::uint64_t last_step, v1::FinishCause cause) {
   changed_.notify_all();
 }
 
+void HubClient::on_evaluate(bool is_on) {
+  const MutexLock lock(mutex_);
+  is_evaluator_ = is_on;
+}
+
+// A training thread that is stuck does not take them: then the oldest go.
+void HubClient::on_evaluation(const v1::Evaluation& told) {
+  const MutexLock lock(mutex_);
+  if (evaluations_.size() >= kMostEvaluations) evaluations_.erase(evaluations_.begin());
+  evaluations_.push_back(told);
+}
+
 // Told once, however often it is tried.
 void HubClient::on_lost(const Error& why) {
   const MutexLock lock(mutex_);
+  is_evaluator_ = false;  // until the hub says so again
   if (!std::exchange(is_lost_, true)) link_news_.push_back({.lost = why});
 }
 

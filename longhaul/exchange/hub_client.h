@@ -53,6 +53,11 @@ class HubClient final : public Exchange, private ClientNews {
 
   // How far training is; also tells the hub of what was measured.
   void report(const v1::Report& report);
+  // Is it this replica that scores the shared model?
+  [[nodiscard]] bool is_evaluator() const;
+  void tell(const v1::Evaluation& evaluation);
+  // What others scored since the last call.
+  [[nodiscard]] std::vector<v1::Evaluation> take_evaluations();
   // Leaves in order: open rounds close without this replica. Waits until the hub knows, for a
   // moment: it may be away.
   void leave();
@@ -84,7 +89,7 @@ class HubClient final : public Exchange, private ClientNews {
     std::size_t life = 0;
   };
   struct Leave {};
-  using Command = std::variant<StreamEvent, Submit, Tell, Leave>;
+  using Command = std::variant<StreamEvent, Submit, Tell, v1::Evaluation, Leave>;
   class Inbox;
   // A mean, and the digest of the own update that is in it.
   struct Came {
@@ -108,6 +113,8 @@ class HubClient final : public Exchange, private ClientNews {
   void on_mean(Mean mean, std::optional<std::uint64_t> own) override;
   void on_restart(State state) override;
   void on_finish(std::uint64_t last_step, v1::FinishCause cause) override;
+  void on_evaluate(bool is_on) override;
+  void on_evaluation(const v1::Evaluation& told) override;
   void on_lost(const Error& why) override;
   void on_failed(const Error& why) override;
   void on_left() override;
@@ -124,6 +131,8 @@ class HubClient final : public Exchange, private ClientNews {
   std::optional<Attendance> attendance_ GUARDED_BY(mutex_);    // none: from the next step on
   std::optional<std::uint64_t> last_step_ GUARDED_BY(mutex_);
   v1::FinishCause finish_cause_ GUARDED_BY(mutex_) = v1::CAUSE_STEPS;
+  bool is_evaluator_ GUARDED_BY(mutex_) = false;
+  std::vector<v1::Evaluation> evaluations_ GUARDED_BY(mutex_);
   std::map<std::uint64_t, Came> means_ GUARDED_BY(mutex_);
   bool is_awaited_ GUARDED_BY(mutex_) = false;  // something is, by the training thread
   // Own updates whose means have not been collected. Only with both is it known what is returned: a

@@ -58,6 +58,10 @@ Status HubCore::resume() {
                    setup_.training.directory.string() +
                        " holds another run: its scenario, settings, recipe or seed differ"};
     run_ = **run;
+    if (run_.last_step) {  // its target is reached
+      setup_.training.steps = *run_.last_step + 1;
+      finish_cause_ = v1::CAUSE_TARGET;
+    }
     for (const auto& [name, slot] : run_.slots) replicas_[name].status.slot = slot;
   }
   Result<std::unique_ptr<Training>> training = Training::resume(setup_.training, workers_);
@@ -69,10 +73,10 @@ Status HubCore::resume() {
   if (training_->journal().end() == 0) initial_digest_ = digest_of(training_->model().shared());
   if (setup_.training.steps > 0) last_step_ = setup_.training.steps - 1;
   const std::uint64_t next = training_->book().next_step();
-  log_.info(last_step_ && next > *last_step_
-                ? "the run is done; who has missed its end may come for it within " +
-                      to_string(setup_.patience)
-                : "goes on at round " + std::to_string(next));
+  is_announced_ = is_over();
+  log_.info(is_announced_ ? "the run is done; who has missed its end may come for it within " +
+                                to_string(setup_.patience)
+                          : "goes on at round " + std::to_string(next));
   return Done{};
 }
 
@@ -88,6 +92,8 @@ void HubCore::on_event(StreamEvent event, TimePoint now) {
     on_closed(event.stream, closed->why);
   }
   close_rounds(now);
+  if (is_over()) announce_end();
+  name_evaluator();
   dropped_.clear();
 }
 
@@ -116,11 +122,19 @@ void HubCore::on_tick(TimePoint now) {
   ask_for_state();
   probe_idle_links();
   close_rounds(now);
+  name_evaluator();
   dropped_.clear();
   for (auto& [name, replica] : replicas_) {
     if (replica.session == nullptr && !replica.away_since) replica.away_since = now;
   }
+  if (training_) {
+    if (!started_) first_step_ = training_->model().step();
+    if (!started_) started_ = now;
+    rate_.add(now, training_->model().step());
+  }
   is_finished_ = is_finished_at(now);
+  if (is_finished_ && final_digest_.empty())
+    final_digest_ = digest_text(training_->model().shared());
 }
 
 void HubCore::on_strangers(std::uint64_t count, const std::string& why, TimePoint now) {
@@ -143,9 +157,14 @@ void HubCore::tell_of(const Session& session, const std::string& what) {
 // of a control stream keep their order, so everyone hears of it before those means.
 void HubCore::finish(v1::FinishCause cause) {
   if (!training_) return end("the run was ended before it started", true);
-  is_asked_to_finish_ = true;
+  if (cause != v1::CAUSE_TARGET) is_asked_to_finish_ = true;
   const std::uint64_t step = training_->model().step();
   if (last_step_ && *last_step_ <= step) return;
+  if (cause == v1::CAUSE_TARGET) {  // a hub that is killed now must know where the others end
+    run_.last_step = step;
+    keep_run();
+    if (failure_) return;
+  }
   last_step_ = step;
   finish_cause_ = cause;
   training_->end_after(step + 1);
@@ -156,8 +175,8 @@ void HubCore::finish(v1::FinishCause cause) {
 // leave rounds behind that nobody closes.
 bool HubCore::is_finished_at(TimePoint now) const {
   if (!training_ || !last_step_ || !sessions_.empty()) return false;
-  const bool is_over = training_->book().next_step() > *last_step_ || is_asked_to_finish_;
-  return is_over && std::ranges::none_of(replicas_, [&](const auto& entry) {
+  return (is_over() || is_asked_to_finish_) &&
+         std::ranges::none_of(replicas_, [&](const auto& entry) {
            const Replica& replica = entry.second;
            return !replica.has_left && now - replica.away_since.value_or(now) <= setup_.patience;
          });
@@ -223,6 +242,8 @@ void HubCore::drop(Session& session, const std::string& why) {
   tell_of(session, "is gone: " + why);
   if (training_) training_->book().leave(session.identity().slot);
   replica.session = nullptr;
+  if (evaluator_ == &session) evaluator_ = nullptr;
+  is_evaluator_known_ = false;
   replica.status.is_connected = false;
   replica.status.is_enrolled = false;
   session.close();
@@ -262,9 +283,11 @@ void HubCore::on_control(Session& session, const Frame& frame) {
     (void)session.send(std::move(pong));
   } else if (frame.has_report()) {
     on_report(session, frame.report());
+  } else if (frame.has_evaluation()) {
+    on_evaluation(session, frame.evaluation());
   } else if (frame.has_leave()) {
     replica_of(session).has_left = true;
-    drop(session, "it left");
+    drop(session, is_over() ? "it has finished" : "it left");
   }
 }
 
@@ -346,6 +369,13 @@ HubStatus HubCore::status() const {
                    .elements = elements_,
                    .slots = setup_.training.replicas,
                    .sessions = sessions_.size(),
+                   .steps = last_step_ ? *last_step_ + 1 : 0,
+                   .cause = finish_cause_,
+                   .steps_per_s = rate_.per_second(),
+                   .evaluation = evaluation_,
+                   .target = setup_.target,
+                   .ends_at_target = setup_.ends_at_target,
+                   .digest = final_digest_,
                    .reason = reason_,
                    .refused = refused_,
                    .strangers = strangers_,
@@ -354,7 +384,13 @@ HubStatus HubCore::status() const {
   if (training_) {
     status.next_round = training_->book().next_step();
     status.plan = training_->model().plan();
+    status.step = training_->model().step();
+    status.steps_here = status.step - std::min(first_step_, status.step);
+    status.time = started_ ? Seconds(now_ - *started_) : Seconds(0);
+    if (status.steps > status.step) status.left = rate_.time_for(status.steps - status.step);
   }
+  const std::vector<double> smoothed = smoothed_metric(setup_.target, evaluations_);
+  if (!smoothed.empty()) status.smoothed = smoothed.back();
   for (const auto& [name, replica] : replicas_) status.replicas[name] = replica.status;
   return status;
 }

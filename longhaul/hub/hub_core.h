@@ -16,6 +16,8 @@
 #include "longhaul/hub/session.h"
 #include "longhaul/hub/training.h"
 #include "longhaul/plan/measurements.h"
+#include "longhaul/sync/step_rate.h"
+#include "longhaul/sync/target.h"
 #include "longhaul/transport/stream_mailbox.h"
 
 namespace longhaul {
@@ -34,6 +36,9 @@ struct HubSetup {
   Admission admit;                // nothing: everyone
   std::vector<float> weights;     // in the mean, by slot; 1 where none is given
   std::uint64_t most_elements = std::uint64_t{1} << 37U;  // of a model: the first replica tells
+  bool evaluates = false;       // the replica of the lowest slot scores the shared model
+  TargetSettings target;        // of the scenario
+  bool ends_at_target = false;  // else after all steps; needs `evaluates`
 };
 
 struct ReplicaStatus {
@@ -59,6 +64,18 @@ struct HubStatus {
   std::size_t slots = 0;         // replicas of the scenario
   std::size_t sessions = 0;      // replicas that are here, or about to be
   std::uint64_t next_round = 0;
+  std::uint64_t step = 0;                   // that the shared model stands at
+  std::uint64_t steps = 0;                  // of the run; 0: until it is told
+  v1::FinishCause cause = v1::CAUSE_STEPS;  // why it ends after those
+  Seconds time{};                           // since this hub started or resumed the run
+  std::uint64_t steps_here = 0;             // of them, those that were done since
+  double steps_per_s = 0;                   // of late; this and the next, 0: not known
+  Seconds left{};
+  std::optional<v1::Evaluation> evaluation{};  // the last one
+  std::optional<double> smoothed{};            // the target's metric, over the last three
+  TargetSettings target;
+  bool ends_at_target = false;
+  std::string digest{};  // of the model, once the run is finished
   Plan plan;
   std::string reason;
   std::uint64_t refused = 0;     // joins
@@ -72,7 +89,8 @@ struct HubStatus {
 struct RoundNews {
   RoundOutcome outcome;
   TimePoint time;
-  bool is_start = false;  // no round has closed: what begins, with which plan
+  bool is_start = false;                       // no round has closed: what begins, with which plan
+  std::optional<v1::Evaluation> evaluation{};  // no round has closed: the shared model was scored
 };
 
 class HubCore {
@@ -113,6 +131,7 @@ class HubCore {
     float weight = 1.0F;
     Session* session = nullptr;
     bool has_left = false;                // in order
+    bool was_evaluator = false;           // at some time: what it scored is taken
     std::optional<TimePoint> away_since;  // as far as ticks tell
     Knowledge up;
     Knowledge down;
@@ -164,6 +183,14 @@ class HubCore {
   void send_means(Session& session);
   void send_mean(Session& session, const JournalRound& round);
 
+  // hub_evaluations.cpp: who scores the shared model, and what comes of it.
+  void name_evaluator();
+  void on_evaluation(Session& session, const v1::Evaluation& evaluation);
+  [[nodiscard]] bool is_possible(const v1::Evaluation& evaluation) const;
+  void end_at_target();
+  [[nodiscard]] bool is_over() const;  // the last round has closed
+  void announce_end();
+
   // hub_core.cpp: frames, and what holds for all.
   void on_opened(StreamId id, StreamPtr stream);
   void on_frame(StreamId id, Frame frame, TimePoint now);
@@ -207,9 +234,18 @@ class HubCore {
   std::vector<float> initial_;              // the model before the first step, once it has come
   std::unique_ptr<Training> training_;      // from the start on
   std::optional<std::uint64_t> last_step_;  // of the run, once it is known
+  v1::FinishCause finish_cause_ = v1::CAUSE_STEPS;  // why that is the last one
   bool is_asked_to_finish_ = false;
-  v1::FinishCause finish_cause_ = v1::CAUSE_STEPS;
+  bool is_announced_ = false;  // the end
   bool is_finished_ = false;
+  std::string final_digest_;  // once it is
+  Session* evaluator_ = nullptr;
+  bool is_evaluator_known_ = false;     // nobody has become a member, or ceased to be one, since
+  std::vector<EvalPoint> evaluations_;  // the last three of this hub's life
+  std::optional<v1::Evaluation> evaluation_;  // the last one; at the end, of all held-out data
+  StepRate rate_;
+  std::optional<TimePoint> started_;  // as far as ticks tell
+  std::uint64_t first_step_ = 0;      // that the model stood at then
   std::string reason_;
   std::optional<Error> failure_;  // of the journal: nothing goes on
   TimePoint now_;                 // of the event under way

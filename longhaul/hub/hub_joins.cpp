@@ -304,6 +304,7 @@ void HubCore::bring_in(Session& session) {
   const auto bytes = std::make_shared<const ByteBuffer>(to_bytes(model.save()));
   training_->book().leave(session.identity().slot);
   replica_of(session).status.is_enrolled = false;
+  is_evaluator_known_ = false;
   session.progress = {.is_served = true,
                       .next_mean = model.next_round(),
                       .first_step = model.step(),
@@ -326,6 +327,7 @@ void HubCore::enroll_if_caught_up(Session& session) {
   if (training_->journal().first_from(progress.next_mean) != nullptr) return;
   const std::uint64_t from = std::max(book.next_step(), progress.first_step);
   progress.is_enrolled = true;
+  is_evaluator_known_ = false;
   Replica& replica = replica_of(session);
   replica.status.is_enrolled = true;
   book.join(session.identity().slot, replica.weight, from);

@@ -240,6 +240,11 @@ Result<std::optional<RunRecord>> Journal::read_run(const std::filesystem::path& 
     return Error{ErrorCode::kMismatch, path.string() + ": not one slot for each name"};
   RunRecord run{.id = *id, .task = *task};
   for (std::size_t i = 0; i < names->size(); ++i) run.slots[(*names)[i]] = (*slots)[i];
+  if (state->values.contains("last_step")) {
+    const auto last_step = state->value<std::uint64_t>("last_step");
+    if (!last_step.ok()) return last_step.error();
+    run.last_step = *last_step;
+  }
   return std::optional(std::move(run));
 }
 
@@ -254,6 +259,7 @@ Status Journal::write_run(const std::filesystem::path& directory, const RunRecor
   }
   State state;
   state.values = {{"run", run.id}, {"task", run.task}, {"names", names}, {"slots", slots}};
+  if (run.last_step) state.values["last_step"] = *run.last_step;
   return write_file_atomically(directory / kRunName, to_bytes(state));
 }
 

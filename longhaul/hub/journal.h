@@ -52,6 +52,7 @@ struct RunRecord {
   std::uint64_t task = 0;  // digest of what replicas are told to do
   // Contributors are slots, so a name keeps its own for the whole run.
   std::map<std::string, std::uint64_t> slots;
+  std::optional<std::uint64_t> last_step{};  // of a run that has reached its target
 };
 
 // How much is kept at hand for replicas that come back.

@@ -45,6 +45,15 @@ v1::StatusReport report_of(const HubStatus& status, const v1::Task& task) {
   report.set_strangers(status.strangers);
   report.set_rejected(status.rejected);
   report.set_mismatches(status.mismatches);
+  report.set_steps(status.steps);
+  report.set_step(status.step);
+  report.set_steps_per_s(status.steps_per_s);
+  report.set_left_s(status.left.count());
+  if (status.evaluation) *report.mutable_evaluation() = *status.evaluation;
+  report.set_target_metric(status.target.metric);
+  report.set_target_value(status.target.value);
+  if (status.smoothed) report.set_smoothed(*status.smoothed);
+  report.set_ends_at_target(status.ends_at_target);
   for (const auto& [name, replica] : status.replicas)
     *report.add_members() = member_report(name, replica);
   return report;

@@ -9,15 +9,9 @@
 
 #include "longhaul/base/units.h"
 #include "longhaul/round/plan.h"
+#include "longhaul/sync/target.h"
 
 namespace longhaul::lab {
-
-struct EvalPoint {
-  std::size_t step = 0;  // steps done
-  Seconds time{};        // virtual
-  double loss = 0;
-  double accuracy = 0;
-};
 
 struct StepPoint {
   std::size_t step = 0;

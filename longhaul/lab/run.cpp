@@ -12,9 +12,9 @@
 #include "longhaul/lab/links.h"
 #include "longhaul/lab/live_planner.h"
 #include "longhaul/lab/results_json.h"
-#include "longhaul/lab/target.h"
 #include "longhaul/lab/timing.h"
 #include "longhaul/sync/engine.h"
+#include "longhaul/sync/target.h"
 
 namespace longhaul::lab {
 namespace {

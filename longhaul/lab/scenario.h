@@ -13,6 +13,7 @@
 
 #include "longhaul/base/result.h"
 #include "longhaul/base/units.h"
+#include "longhaul/sync/target.h"
 
 namespace longhaul::lab {
 
@@ -43,8 +44,8 @@ struct TrainSettings {
   double clip = 0;  // largest norm of a replica's gradient; 0: none
   std::size_t steps = 400;
   std::uint64_t seed = 1;
-  Seconds step_time{0.06};     // of work for a step
-  std::string stop = "steps";  // steps, target
+  Seconds step_time{0.06};          // of work for a step
+  std::optional<std::string> stop;  // steps, target; none: the command chooses
   // In the last step replicas tell all that they have not told, uncompressed.
   std::string final_average = "no";  // yes, no
 };
@@ -52,11 +53,6 @@ struct TrainSettings {
 struct EvalSettings {
   std::size_t every = 10;
   std::size_t samples = 2000;
-};
-
-struct TargetSettings {
-  std::string metric = "accuracy";  // accuracy, loss
-  double value = 0;
 };
 
 // The Markov model of rates, where a link names no trace file: `markov_spread` above 0 turns it on.

@@ -99,8 +99,9 @@ void add_train(std::vector<ScenarioKey>& keys) {
   keys.push_back(row("train", "seed", whole(0, kUnlimited), LONGHAUL_FIELD(scenario.train.seed)));
   keys.push_back(row("train", "step_time", duration(Bound::kExcluded),
                      LONGHAUL_FIELD(scenario.train.step_time)));
-  keys.push_back(
-      row("train", "stop", one_of({"steps", "target"}), LONGHAUL_FIELD(scenario.train.stop)));
+  keys.push_back(with_fallback(
+      row("train", "stop", one_of({"steps", "target"}), LONGHAUL_FIELD(scenario.train.stop)),
+      "the command's"));
   keys.push_back(row("train", "final_average", one_of({"yes", "no"}),
                      LONGHAUL_FIELD(scenario.train.final_average)));
 }

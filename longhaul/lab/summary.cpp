@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "longhaul/lab/target.h"
+#include "longhaul/sync/target.h"
 
 namespace longhaul::lab {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "longhaul/lab/target.h"
+#include "longhaul/sync/target.h"
 
 namespace longhaul::lab {
 namespace {

@@ -36,7 +36,8 @@ class Learner {
 
 struct Evaluation {
   double loss = 0;
-  double accuracy = 0;  // share of right answers; for text, of right next characters
+  double accuracy = 0;      // share of right answers; for text, of right next characters
+  std::size_t samples = 0;  // images, or windows of text
 };
 
 // A model and its data, split over replicas.

@@ -40,7 +40,8 @@ class HubCommand(CommandTest):
 
     def hub(self, *arguments):
         """A hub that listens, and its port."""
-        hub = self.start("hub", "smoke", "--listen", "127.0.0.1:0", "--json", *arguments)
+        # The target would end some runs before their last step.
+        hub = self.start("hub", "smoke", "--listen", "127.0.0.1:0", "--json", "--set", "train.stop=steps", *arguments)
         event = json.loads(hub.stdout.readline())
         self.assertEqual(event["event"], "listening")
         reader = threading.Thread(target=hub.stdout.read)  # its events are not asked for here

@@ -90,7 +90,7 @@ class SameBits(ResumeCommand):
         self.assert_ends_as_the_lab(self.train_all(port), self.lab_digest("olco3-tc"))
         self.ended(hub)
         again = self.longhaul("hub", "smoke", "--listen", "127.0.0.1:0", "--recipe", "olco3-tc", "--least", 3, "--dir", "run",
-                              "--patience", "0.1s", *QUICK)
+                              "--patience", "0.1s", "--set", "train.stop=steps", *QUICK)
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertIn("the run is done", again.stderr)
         self.assertNotIn("starts when", again.stderr)

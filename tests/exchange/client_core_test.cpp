@@ -193,5 +193,41 @@ TEST_F(ClientCoreTest, TellsWhyAConnectionIsLost) {
   EXPECT_EQ(news_.lost, std::vector<std::string>{"broken"});
 }
 
+TEST_F(ClientCoreTest, HearsWhoScoresTheModelAndWhatOthersScored) {
+  Frame duty;
+  duty.mutable_evaluate()->set_is_on(true);
+  hear(control_, duty);
+  EXPECT_TRUE(news_.is_evaluator);
+  Frame told;
+  told.mutable_evaluation()->set_step(20);
+  hear(control_, told);
+  EXPECT_EQ(news_.evaluations, (std::vector<std::uint64_t>{20}));
+}
+
+TEST_F(ClientCoreTest, KeepsTheLastScoreForAHubThatIsAway) {
+  v1::Evaluation score;
+  score.set_step(10);
+  core_.tell(score);
+  EXPECT_EQ(stream(control_).take(Frame::kEvaluation)->evaluation().step(), 10U);
+  written(control_);
+  breaks();
+  for (const std::uint64_t step : {20U, 30U}) {
+    score.set_step(step);
+    core_.tell(score);
+  }
+  core_.leave();
+  const StreamId before = control_;
+  for (int i = 0; i < 100 && connector_.streams.size() == lane_; ++i) tick(Seconds(0.1));
+  control_ = connector_.streams.size();
+  ASSERT_GT(control_, before);
+  written(control_);
+  Frame welcome;
+  welcome.mutable_welcome()->set_session(77);
+  hear(control_, welcome);
+  EXPECT_EQ(stream(control_).take(Frame::kEvaluation)->evaluation().step(), 30U);
+  written(control_);
+  EXPECT_TRUE(stream(control_).take(Frame::kLeave)) << "after the score";
+}
+
 }  // namespace
 }  // namespace longhaul

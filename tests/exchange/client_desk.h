@@ -44,6 +44,8 @@ struct NewsBook final : ClientNews {
   }
   void on_restart(State /*state*/) override { ++restarts; }
   void on_finish(std::uint64_t /*last_step*/, v1::FinishCause /*cause*/) override {}
+  void on_evaluate(bool is_on) override { is_evaluator = is_on; }
+  void on_evaluation(const v1::Evaluation& told) override { evaluations.push_back(told.step()); }
   void on_lost(const Error& why) override { lost.push_back(why.message); }
   void on_failed(const Error& why) override { failure = why; }
   void on_left() override { has_left = true; }
@@ -53,6 +55,8 @@ struct NewsBook final : ClientNews {
   std::vector<std::pair<std::uint64_t, float>> means;
   std::vector<std::optional<std::uint64_t>> owns;
   int restarts = 0;
+  bool is_evaluator = false;
+  std::vector<std::uint64_t> evaluations;  // steps of what others scored
   std::vector<std::string> lost;
   std::optional<Error> failure;
   bool has_left = false;

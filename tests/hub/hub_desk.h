@@ -63,7 +63,10 @@ class HubDesk {
  public:
   explicit HubDesk(HubSetup setup = desk_setup())
       : core(std::move(setup), workers_, Log(LogLevel::kOff)) {
-    core.watch([this](const RoundNews& news) { rounds.push_back(news.outcome); });
+    core.watch([this](const RoundNews& news) {
+      if (news.evaluation) return evaluations.push_back(*news.evaluation);
+      rounds.push_back(news.outcome);
+    });
   }
 
   struct Peer {
@@ -163,6 +166,7 @@ class HubDesk {
   TimePoint now = time_after(TimePoint{}, Seconds(100));
   bool holds_lanes = false;          // those that are opened from now on
   std::vector<RoundOutcome> rounds;  // that have closed; the first one is the start
+  std::vector<v1::Evaluation> evaluations;
 
  private:
   template <typename What>

@@ -1,16 +1,16 @@
-#include "longhaul/lab/target.h"
+#include "longhaul/sync/target.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
-namespace longhaul::lab {
+namespace longhaul {
 namespace {
 
-using testing::DoubleEq;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::DoubleEq;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
@@ -75,4 +75,4 @@ TEST(TargetReached, NumbersThatAreNoneNeverReachIt) {
 }
 
 }  // namespace
-}  // namespace longhaul::lab
+}  // namespace longhaul

@@ -1,13 +1,26 @@
-// When a run has reached its target: defined once, for the lab and the rehearsal.
+// When a run has reached its target: defined once, for the lab, the rehearsal and the hub.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "longhaul/lab/results.h"
-#include "longhaul/lab/scenario.h"
+#include "longhaul/base/units.h"
 
-namespace longhaul::lab {
+namespace longhaul {
+
+struct TargetSettings {
+  std::string metric = "accuracy";  // accuracy, loss
+  double value = 0;
+};
+
+struct EvalPoint {
+  std::size_t step = 0;  // steps done
+  Seconds time{};        // since the start; in the lab, virtual
+  double loss = 0;
+  double accuracy = 0;
+};
 
 struct TargetReached {
   Seconds time{};
@@ -23,4 +36,4 @@ std::vector<double> smoothed_metric(const TargetSettings& target,
 std::optional<TargetReached> target_reached(const TargetSettings& target,
                                             const std::vector<EvalPoint>& evaluations);
 
-}  // namespace longhaul::lab
+}  // namespace longhaul

@@ -1,9 +1,9 @@
-#include "longhaul/lab/target.h"
+#include "longhaul/sync/target.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace longhaul::lab {
+namespace longhaul {
 namespace {
 
 constexpr std::size_t kSmoothed = 3;
@@ -46,4 +46,4 @@ std::optional<TargetReached> target_reached(const TargetSettings& target,
                        .step = previous_step + share * (step - previous_step)};
 }
 
-}  // namespace longhaul::lab
+}  // namespace longhaul

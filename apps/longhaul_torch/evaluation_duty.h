@@ -1,0 +1,45 @@
+// A replica's part in evaluating: it scores the shared model while that is its duty, and hears what
+// others scored. Of the training thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "apps/longhaul_torch/train_news.h"
+#include "longhaul/exchange/hub_client.h"
+#include "longhaul/lab/scenario.h"
+#include "longhaul/sync/scorer.h"
+
+namespace longhaul::apps {
+
+class EvaluationDuty {
+ public:
+  // All outlive it, the settings are copied.
+  EvaluationDuty(const lab::EvalSettings& settings, Workload& workload, HubClient& client,
+                 TrainNews& news)
+      : settings_(settings), workload_(workload), client_(client), news_(news) {}
+
+  // Has a copy scored where one is due. Training goes on meanwhile.
+  void after_step(std::uint64_t steps, std::span<const float> shared);
+  // Passes on what has come since the last call.
+  void look_around();
+  // After the last step, if it is its duty: scores the model on all held-out data, and waits for
+  // it.
+  void close(std::uint64_t steps, std::span<const float> shared);
+  // The last one that it knows of.
+  [[nodiscard]] const std::optional<v1::Evaluation>& last() const { return last_; }
+
+ private:
+  void tell(std::uint64_t steps, const Evaluation& score, bool is_closing);
+
+  lab::EvalSettings settings_;
+  Workload& workload_;
+  HubClient& client_;
+  TrainNews& news_;
+  std::optional<v1::Evaluation> last_;
+  std::unique_ptr<Scorer> scorer_;  // once it has had the duty
+};
+
+}  // namespace longhaul::apps

@@ -1,0 +1,29 @@
+// How many steps a second a run does, over the last half minute.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "longhaul/base/clock.h"
+
+namespace longhaul {
+
+class StepRate {
+ public:
+  // Times and steps ascend. A number of steps below the last one begins anew.
+  void add(TimePoint now, std::uint64_t steps);
+  // 0: not known yet.
+  [[nodiscard]] double per_second() const;
+  // Of so many steps at that rate; 0: not known, or none.
+  [[nodiscard]] Seconds time_for(std::uint64_t steps) const;
+
+ private:
+  struct Mark {
+    TimePoint time;
+    std::uint64_t steps = 0;
+  };
+  std::deque<Mark> marks_;  // about one a second
+  Mark last_;
+};
+
+}  // namespace longhaul
