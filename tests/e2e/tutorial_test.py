@@ -46,6 +46,7 @@ class Tutorial(CommandTest):
         self.environment = dict(os.environ, PATH=f"{tools}:{LONGHAUL.parent}:{os.environ['PATH']}")
         self.port = str(free_port())
         self.running = {}  # place → its process
+        self.printed = {}  # place → what its last command printed
         self.least_round = 0  # of a hub that goes on
         self.ran = []
 
@@ -95,7 +96,7 @@ class Tutorial(CommandTest):
 
     def all_end(self):
         for place, process in self.running.items():
-            self.output(place, process, 0, 75, 130)
+            self.printed[place] = self.output(place, process, 0, 75, 130)
         self.running = {}
 
     def run_block(self, where, text):
@@ -109,7 +110,7 @@ class Tutorial(CommandTest):
                     self.wait_for("the hub listens", bool)
                     self.assertGreaterEqual(self.status()["next_round"], self.least_round)
             else:
-                self.printed = self.output(name, process, 0)
+                self.printed[name] = self.output(name, process, 0)
 
     def test_works_block_by_block(self):
         blocks = MARK.findall(TUTORIAL)
@@ -121,6 +122,7 @@ class Tutorial(CommandTest):
                 self.stop_the_hub()
             elif where.startswith("all"):
                 self.all_end()
+                self.assertIn("the run is done: it reached its target", self.printed["hub"])
             else:
                 self.run_block(where, text)
         self.assertGreater((self.directory / "hub/model.safetensors").stat().st_size, 4 * 100_000)
