@@ -7,9 +7,10 @@ FUZZ_SECONDS ?= 60
 SOAK_MINUTES ?= 60
 SOAK_SEED ?= 1
 BIN := build/release/bin
+PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-slow test-web pictures soak lint bench fuzz fuzz-coverage asan tsan core clean deps help
+.PHONY: build install demo test test-slow test-web pictures soak lint bench fuzz fuzz-coverage asan tsan core clean deps help
 
 # configure(preset): Ninja runs CMake again by itself when a CMake file changes, but does not know of the presets.
 configure = @test build/$(1)/build.ninja -nt CMakePresets.json || cmake --preset $(1)
@@ -17,6 +18,9 @@ configure = @test build/$(1)/build.ninja -nt CMakePresets.json || cmake --preset
 build: deps ## build everything into build/release (default)
 	$(call configure,release)
 	@cmake --build --preset release
+
+install: build ## build, then install programs, scenarios, man page and shell completion below PREFIX (/usr/local)
+	cmake --install build/release --prefix $(PREFIX)
 
 demo: build ## build, then rehearse: D-SGD against the planner over an emulated WAN
 	$(BIN)/longhaul rehearse

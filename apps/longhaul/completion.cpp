@@ -94,7 +94,12 @@ std::string zsh_script(const std::vector<CommandPage>& pages, const Choices& cho
          "  [[ -n $offer ]] && compadd -- ${=offer}\n"
          "  [[ -n $command && $current != -* ]] && _files\n"
          "}\n"
-         "compdef _longhaul longhaul\n";
+         "# From a directory of $fpath this file is the function itself; else it was sourced.\n"
+         "if [[ ${funcstack[1]} == _longhaul ]]; then\n"
+         "  _longhaul \"$@\"\n"
+         "else\n"
+         "  compdef _longhaul longhaul\n"
+         "fi\n";
 }
 
 // A fish condition: the line is at this command, and at none of those below it.

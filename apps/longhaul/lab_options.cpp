@@ -21,7 +21,7 @@ std::string footer() {
   std::string text = "Recipes:\n";
   for (const Recipe& recipe : all_recipes()) {
     const std::string name(recipe.name);
-    text += "  " + name + std::string(name.size() < 12 ? 12 - name.size() : 1, ' ') +
+    text += "  " + name + std::string(name.size() < 18 ? 18 - name.size() : 1, ' ') +
             std::string(recipe.summary) + '\n';
   }
   text += "\nBuilt-in scenarios:";

@@ -38,13 +38,14 @@ std::string failure_text(const CLI::App* app, const CLI::Error& error) {
   const auto option =
       std::ranges::find_if(unknown, [](const std::string& word) { return word.starts_with('-'); });
   const auto known = app->get_subcommands([](const CLI::App*) { return true; });
-  if (option != unknown.end()) {
-    what = "unknown option " + *option + did_you_mean(option_name(*option), option_names(*app));
-  } else if (!known.empty() && !unknown.empty()) {
+  // The options of a mistyped command are unknown too: the first unknown word is the mistake.
+  if (!known.empty() && option != unknown.begin()) {
     std::vector<std::string> names;
     for (const CLI::App* subcommand : known) names.push_back(subcommand->get_name());
     what = "expected a subcommand (" + joined(names) + "), got " + unknown.front() +
            did_you_mean(unknown.front(), names);
+  } else if (option != unknown.end()) {
+    what = "unknown option " + *option + did_you_mean(option_name(*option), option_names(*app));
   }
   std::string name = app->get_name();
   for (const CLI::App* above = app->get_parent(); above != nullptr; above = above->get_parent())
@@ -60,19 +61,23 @@ int run_program(int argc, char** argv) {
                                             std::to_string(kWireVersion) + ", protocol version " +
                                             std::to_string(kProtocolVersion));
   program.failure_message(failure_text);
+  program.footer(
+      "`longhaul help COMMAND` explains a command, with examples. To begin: `longhaul rehearse`\n"
+      "runs a hub and its replicas on this machine, `longhaul plan` says what your link allows.");
   Run run;
-  add_plan(program, run);
-  add_bench(program, run);
-  add_hub(program, run);
-  add_rehearse(program, run);
-  add_keys(program, run);
-  add_export(program, run);
-  add_probe(program, run);
-  add_status(program, run);
+  // In the order in which a newcomer meets them: help lists them so.
   const std::vector<std::string> words(argv + 1, argv + argc);
-  add_train(program, run, words);
+  add_plan(program, run);
   add_lab(program, run, words);
+  add_rehearse(program, run);
   add_catalogue(program, run);
+  add_hub(program, run);
+  add_train(program, run, words);
+  add_status(program, run);
+  add_probe(program, run);
+  add_export(program, run);
+  add_keys(program, run);
+  add_bench(program, run);
   add_manual(program, run);
   try {
     program.parse(argc, argv);

@@ -91,14 +91,17 @@ Result<CheckpointOptions> checkpoint_options(const TrainArguments& arguments,
   options.file = arguments.checkpoint.empty() ? kDefaultDirectory : arguments.checkpoint;
   if (options.file.extension() != kExtension) options.file /= name + kExtension;
   if (every.empty()) return options;
-  if (const Result<std::uint64_t> steps = parse_count(every); steps.ok() && *steps > 0) {
+  const bool is_unclear = every.ends_with('m');  // minutes or millions
+  const Result<std::uint64_t> steps = parse_count(every);
+  if (steps.ok() && *steps > 0 && !is_unclear) {
     options.steps = *steps;
     return options;
   }
   const Result<Seconds> time = parse_duration(every);
   if (!time.ok() || time->count() <= 0)
-    return Error{ErrorCode::kInvalidArgument,
-                 "--checkpoint-every: expected steps (100) or a time (30s), got '" + every + "'"};
+    return Error{
+        ErrorCode::kInvalidArgument,
+        "--checkpoint-every: expected steps (100) or a time (30s, 5min), got '" + every + "'"};
   options.time = *time;
   return options;
 }

@@ -109,6 +109,17 @@ class Manual(Told):
             self.assertEqual((share / path).read_text(), self.told(*words), path)
 
 
+class Install(Told):
+    def test_an_installed_program_finds_its_files(self):
+        subprocess.run(["cmake", "--install", LONGHAUL.parent.parent, "--prefix", self.directory / "usr"], check=True,
+                       capture_output=True, timeout=DEADLINE_S)
+        done = subprocess.run([self.directory / "usr/bin/longhaul", "lab", "smoke", "--print-config"],
+                              capture_output=True, text=True, timeout=DEADLINE_S)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout, self.told("lab", "smoke", "--print-config"))
+        self.assertTrue((self.directory / "usr/share/man/man1/longhaul.1").exists())
+
+
 class PrintConfig(Told):
     def test_is_a_scenario_that_prints_the_same(self):
         for command in ("lab", "rehearse", "hub"):

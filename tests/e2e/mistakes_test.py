@@ -21,7 +21,8 @@ PLAN = "plan --params 124M --step-time 250ms --bandwidth 500mbit --latency 30ms"
 # Command behind `longhaul`, exit code, fragments of the one line on standard error.
 MISTAKES = (
     ("lap", 2, "did you mean lab?"),
-    ("rehears smoke", 2, "did you mean rehearse?"),
+    ("rehears smoke --recipe auto", 2, "did you mean rehearse?"),
+    ("plan --parms 124M --step-time 1s --map", 2, "unknown option --parms; did you mean --params?"),
     ("lab fasion-wan", 2, "did you mean fashion-wan?", "cifar-wan"),
     ("lab three", 2, "did you mean the file three.toml?"),
     ("lab missing.toml", 2, "missing.toml", "No such file or directory"),
@@ -47,6 +48,7 @@ MISTAKES = (
     ("hub smoke --least 9", 2, "--least: expected at most 3"),
     ("train", 2, "--invite FILE", "--hub HOST:PORT"),
     ("train --hub 127.0.0.1:9", 2, "--name NAME"),
+    ("train --hub 127.0.0.1:9 --name a --checkpoint-every 5m", 2, "--checkpoint-every", "5min"),
     ("status --hub nonsense", 2, "--hub", "HOST:PORT"),
     ("export nowhere --out model.safetensors", 1, "nowhere", "No such file or directory"),
     ("keys list nowhere", 1, "nowhere"),
