@@ -91,7 +91,7 @@ def main() -> int:
         scenario.write_text(SCENARIO.format(steps=arguments.rounds, replicas=arguments.replicas))
         hub = subprocess.Popen(
             [arguments.bin / "longhaul", "hub", scenario, "--listen", "127.0.0.1:0", "--recipe", arguments.recipe,
-             "--json"], stdout=subprocess.PIPE, text=True)
+             "--json", "--rounds"], stdout=subprocess.PIPE, text=True)
         watched = Watched(hub, arguments.rounds)
         watched.port.wait(30)
         if not watched.address:

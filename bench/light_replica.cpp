@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <thread>
@@ -17,13 +18,13 @@
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/job_options.h"
-#include "apps/longhaul/json_lines.h"
 #include "apps/longhaul/train_options.h"
 #include "bench/light_learner.h"
 #include "longhaul/base/memory.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/exchange/ask.h"
 #include "longhaul/sync/replica.h"
+#include "longhaul/telemetry/event_log.h"
 
 namespace longhaul::bench {
 namespace {
@@ -160,8 +161,7 @@ class LightReplica {
   void tell(const std::string& event, nlohmann::ordered_json fields) const {
     if (!task_.json) return;
     fields["name"] = access_.name;
-    // One write: other replicas of the process tell too.
-    std::cout << apps::event_line(event, fields) + '\n' << std::flush;
+    print_event(event, fields);
   }
 
   const Task& task_;

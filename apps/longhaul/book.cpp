@@ -93,7 +93,7 @@ double Book::compute_gradient() {
 
 void Book::submit(Update update) {
   Json line = entry("submitted", update.round.step);
-  line["digest"] = digest_of(update.payload);
+  line["digest"] = digest_text(digest_of(update.payload));
   line["bytes"] = update.payload.size();
   put_vector(line, values_of(update.payload));
   file_.write(line);
@@ -120,7 +120,7 @@ void Book::settle(const Mean& mean) {
   Json line = entry("merged", step);
   line["digest"] = digest_text(*mean.values);
   line["returned"] =
-      mean.returned.empty() ? Json(nullptr) : Json(digest_of(ByteView(mean.returned)));
+      mean.returned.empty() ? Json(nullptr) : Json(digest_text(digest_of(ByteView(mean.returned))));
   put_vector(line, *mean.values);
   file_.write(line);
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
@@ -13,7 +14,6 @@
 #include "apps/longhaul/hub_service.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/job_options.h"
-#include "apps/longhaul/json_lines.h"
 #include "apps/longhaul/option_checks.h"
 #include "apps/longhaul/rate_option.h"
 #include "apps/longhaul/task_file.h"
@@ -25,6 +25,7 @@
 #include "longhaul/base/units.h"
 #include "longhaul/grpc/grpc_transport.h"
 #include "longhaul/hub/hub.h"
+#include "longhaul/telemetry/event_log.h"
 
 namespace longhaul::apps {
 namespace {
@@ -43,6 +44,8 @@ struct HubArguments {
   bool prints_config = false;
   bool is_scored_elsewhere = false;
   bool json = false;
+  bool tells_rounds = false;
+  std::string status_every = "10s";
 };
 
 bool is_loopback(const std::string& host) {
@@ -174,6 +177,9 @@ int run_hub(const HubArguments& arguments) {
                          ": open to the network only with --keys DIR (longhaul keys init makes "
                          "them), or with --insecure"},
                     kExitWrongUse);
+  const Result<Seconds> status_every = parse_duration(arguments.status_every);
+  if (!status_every.ok())
+    return complain("hub", Error(status_every.error()).within("--status-every"), kExitWrongUse);
   Result<HubSetup> setup = hub_setup(arguments, *task);
   if (!setup.ok()) return complain("hub", setup.error(), kExitWrongUse);
   GrpcServer::Setup server_setup{.address = arguments.listen};
@@ -196,7 +202,7 @@ int run_hub(const HubArguments& arguments) {
   Result<std::unique_ptr<Hub>> hub =
       Hub::start(std::move(setup).value(), clock, log,
                  {.threads = std::max(1U, std::thread::hardware_concurrency()),
-                  .watcher = HubWatcher(lines, log)});
+                  .watcher = HubWatcher(lines, arguments.tells_rounds, log)});
   if (!hub.ok()) return complain("hub", hub.error(), kExitFailed);
   const Result<std::unique_ptr<GrpcServer>> server = GrpcServer::start(server_setup, **hub);
   if (!server.ok()) return complain("hub", server.error(), kExitFailed);
@@ -213,7 +219,7 @@ int run_hub(const HubArguments& arguments) {
       log.info("starts when " + std::to_string(start_with) +
                (start_with == 1 ? " replica is here" : " replicas are here"));
   }
-  const Result<bool> served = HubService(**hub, *task, lines, log).run();
+  const Result<bool> served = HubService(**hub, *task, lines, StatusPace(*status_every), log).run();
   if (!served.ok()) return complain("hub", served.error(), kExitFailed);
   return *served ? kExitDone : kExitInterrupted;
 }
@@ -263,7 +269,15 @@ void add_hub(CLI::App& program, Run& run) {
   hub->add_flag(
       "--no-evaluation", arguments->is_scored_elsewhere,
       "No replica scores the shared model on held-out data; the run ends after its steps");
-  hub->add_flag("--json", arguments->json, "Events, one JSON object per line");
+  CLI::Option* json =
+      hub->add_flag("--json", arguments->json, "Events, one JSON object per line (docs/events.md)");
+  hub->add_flag("--rounds", arguments->tells_rounds,
+                "With --json: an event for each round that closes, too")
+      ->needs(json);
+  hub->add_option("--status-every", arguments->status_every,
+                  "With --json: longest time between two `status` events")
+      ->capture_default_str()
+      ->needs(json);
   hub->footer(
       "Replicas join with `longhaul train`. The run ends at the scenario's target, or after its\n"
       "steps (--set train.stop=steps: only then). Ctrl-C lets everyone finish the step they are "

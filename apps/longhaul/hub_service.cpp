@@ -3,10 +3,10 @@
 #include <iostream>
 
 #include "apps/longhaul/interrupt.h"
-#include "apps/longhaul/json_lines.h"
 #include "apps/longhaul/status_view.h"
 #include "longhaul/grpc/grpc_transport.h"
 #include "longhaul/hub/status_report.h"
+#include "longhaul/telemetry/event_log.h"
 
 namespace longhaul::apps {
 namespace {
@@ -23,9 +23,10 @@ Result<bool> HubService::run() {
     pacer_.wait_until(time_after(clock_.now(), kLook));
     note_strangers();
     const HubStatus status = hub_.status();
-    tell(status);
+    const bool is_over = status.is_finished || is_given_up(status);
+    tell(status, is_over || status.failure);
     if (status.failure) return *status.failure;
-    if (status.is_finished || is_given_up(status)) return !asked_;
+    if (is_over) return !asked_;
     if (!is_interrupted() || asked_) continue;
     asked_ = clock_.now();
     log_.info("interrupted: tells the replicas, and ends when they have finished");
@@ -40,11 +41,14 @@ void HubService::note_strangers() {
   strangers_ = failed.count;
 }
 
-void HubService::tell(const HubStatus& status) {
+void HubService::tell(const HubStatus& status, bool is_last) {
   if (lines_) {
     while (const std::optional<std::string> line = lines_->pop_until(Deadline::min()))
       std::cout << *line << '\n';
-    return print_event("status", status_json(report_of(status, task_)));
+    std::cout << std::flush;
+    if (pace_.is_due(status, clock_.now()) || is_last)
+      print_event("status", status_json(report_of(status, task_)));
+    return;
   }
   if (status.next_round == told_round_ || clock_.now() - told_ < kTellEvery) return;
   told_ = clock_.now();

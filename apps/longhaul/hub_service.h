@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "apps/longhaul/hub_watcher.h"
+#include "apps/longhaul/status_pace.h"
 #include "longhaul/base/log.h"
 #include "longhaul/hub/hub.h"
 #include "longhaul/sync/pacer.h"
@@ -14,20 +15,26 @@ namespace longhaul::apps {
 // Serves until every replica has finished, or someone interrupts.
 class HubService {
  public:
-  HubService(Hub& hub, v1::Task task, std::shared_ptr<Lines> lines, Log log)
-      : hub_(hub), task_(std::move(task)), lines_(std::move(lines)), log_(std::move(log)) {}
+  // `pace` is that of the `status` events, if `lines` takes any.
+  HubService(Hub& hub, v1::Task task, std::shared_ptr<Lines> lines, StatusPace pace, Log log)
+      : hub_(hub),
+        task_(std::move(task)),
+        lines_(std::move(lines)),
+        pace_(std::move(pace)),
+        log_(std::move(log)) {}
 
   // An error is the hub's: nothing goes on. False: it was interrupted.
   Result<bool> run();
 
  private:
   void note_strangers();
-  void tell(const HubStatus& status);
+  void tell(const HubStatus& status, bool is_last);
   [[nodiscard]] bool is_given_up(const HubStatus& status) const;
 
   Hub& hub_;
   v1::Task task_;
   std::shared_ptr<Lines> lines_;  // shared with the watcher
+  StatusPace pace_;
   Log log_;
   SystemClock clock_;
   Pacer pacer_;

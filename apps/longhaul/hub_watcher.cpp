@@ -1,6 +1,9 @@
 #include "apps/longhaul/hub_watcher.h"
 
-#include "apps/longhaul/json_lines.h"
+#include <nlohmann/json.hpp>
+
+#include "longhaul/codec/digest.h"
+#include "longhaul/telemetry/event_log.h"
 
 namespace longhaul::apps {
 namespace {
@@ -25,7 +28,7 @@ nlohmann::ordered_json evaluation_json(const v1::Evaluation& evaluation) {
 nlohmann::ordered_json contributions(const RoundOutcome& outcome) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const Contributor& one : outcome.contributors)
-    all.push_back({{"slot", one.slot}, {"digest", one.digest}});
+    all.push_back({{"slot", one.slot}, {"digest", digest_text(one.digest)}});
   return all;
 }
 
@@ -49,7 +52,7 @@ void HubWatcher::operator()(const RoundNews& news) {
       log_.info("plan: " + outcome.decision->reason);
     }
   }
-  if (lines_ && !news.is_start)
+  if (lines_ && tells_rounds_ && !news.is_start)
     (void)lines_->try_push(event_line("round", {{"step", outcome.step},
                                                 {"from", outcome.from},
                                                 {"next", outcome.next},

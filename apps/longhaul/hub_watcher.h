@@ -20,14 +20,15 @@ inline constexpr std::size_t kMostLines = 10'000;
 // Tells of rounds: on standard output for programs, new plans in the log for people.
 class HubWatcher {
  public:
-  // `lines` of nothing: for people.
-  HubWatcher(std::shared_ptr<Lines> lines, Log log)
-      : lines_(std::move(lines)), log_(std::move(log)) {}
+  // `lines` of nothing: for people. Every round is an event only if asked for: there are many.
+  HubWatcher(std::shared_ptr<Lines> lines, bool tells_rounds, Log log)
+      : lines_(std::move(lines)), tells_rounds_(tells_rounds), log_(std::move(log)) {}
 
   void operator()(const RoundNews& news);
 
  private:
   std::shared_ptr<Lines> lines_;  // shared: std::function copies its watcher
+  bool tells_rounds_;
   Log log_;
   std::optional<TimePoint> start_;
 };

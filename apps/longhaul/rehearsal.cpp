@@ -85,7 +85,10 @@ Status Rehearsal::start_hub() {
                                      "--listen",
                                      "127.0.0.1:" + std::to_string(port_),
                                      "--no-evaluation",  // the evaluator's stamps count
-                                     "--json"};
+                                     "--json",
+                                     "--rounds",
+                                     "--status-every",
+                                     "100ms"};
   for (const std::string& setting : setup_.task.settings) {
     arguments.emplace_back("--set");
     arguments.push_back(setting);

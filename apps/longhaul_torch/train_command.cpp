@@ -1,19 +1,21 @@
 #include "apps/longhaul_torch/train_command.h"
 
 #include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/job_options.h"
-#include "apps/longhaul/json_lines.h"
 #include "apps/longhaul_torch/job_workload.h"
 #include "apps/longhaul_torch/train_run.h"
 #include "longhaul/base/file.h"
 #include "longhaul/base/memory.h"
 #include "longhaul/exchange/ask.h"
 #include "longhaul/sync/pacer.h"
+#include "longhaul/telemetry/event_log.h"
 
 namespace longhaul::apps {
 namespace {

@@ -4,7 +4,7 @@
 #include <iomanip>
 #include <sstream>
 
-#include "apps/longhaul/json_lines.h"
+#include "longhaul/telemetry/event_log.h"
 
 namespace longhaul::apps {
 namespace {

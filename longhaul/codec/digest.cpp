@@ -10,9 +10,10 @@ std::uint64_t digest_of(std::span<const std::byte> bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 
-std::string digest_text(std::span<const float> values) {
+std::string digest_text(std::span<const float> values) { return digest_text(digest_of(values)); }
+
+std::string digest_text(std::uint64_t digest) {
   std::string text(16, '0');
-  std::uint64_t digest = digest_of(values);
   for (auto digit = text.rbegin(); digit != text.rend(); ++digit, digest >>= 4)
     *digit = "0123456789abcdef"[digest & 0xF];
   return text;

@@ -12,6 +12,8 @@ std::uint64_t digest_of(std::span<const float> values);  // xxHash (XXH3, 64 bit
 
 std::uint64_t digest_of(std::span<const std::byte> bytes);
 
-std::string digest_text(std::span<const float> values);  // the same as 16 hexadecimal digits
+// As 16 hexadecimal digits: many readers of JSON round numbers of 64 bits.
+std::string digest_text(std::uint64_t digest);
+std::string digest_text(std::span<const float> values);
 
 }  // namespace longhaul

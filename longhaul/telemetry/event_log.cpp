@@ -1,7 +1,9 @@
 #include "longhaul/telemetry/event_log.h"
 
+#include <array>
+#include <cstdio>
+#include <iostream>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "longhaul/base/check.h"
 
@@ -9,12 +11,38 @@ namespace longhaul {
 
 using Json = nlohmann::ordered_json;
 
-void EventLog::write(std::string_view event, const Json& fields) {
-  LONGHAUL_CHECK(fields.is_object() && !fields.contains("event"));
+std::string rfc3339(WallClockTime time) {
+  namespace chrono = std::chrono;
+  const auto day = chrono::floor<chrono::days>(time);
+  const chrono::year_month_day date(day);
+  const chrono::hh_mm_ss clock(chrono::floor<chrono::milliseconds>(time - day));
+  std::array<char, 64> text{};
+  const int length = std::snprintf(
+      text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
+      static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+      static_cast<unsigned>(date.day()), static_cast<int>(clock.hours().count()),
+      static_cast<int>(clock.minutes().count()), static_cast<int>(clock.seconds().count()),
+      static_cast<int>(clock.subseconds().count()));
+  return {text.data(), static_cast<std::size_t>(length)};
+}
+
+std::string event_line(std::string_view event, const Json& fields,
+                       std::optional<WallClockTime> time) {
+  LONGHAUL_CHECK(fields.is_object() && !fields.contains("event") && !fields.contains("time"));
   Json line{{"event", event}};
+  if (time) line["time"] = rfc3339(*time);
   line.update(fields);
   // What is not UTF-8 (a path, say) is replaced: a log never fails over a name.
-  out_ << line.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n' << std::flush;
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void print_event(std::string_view event, const Json& fields) {
+  // One string: other threads may print too.
+  std::cout << event_line(event, fields) + '\n' << std::flush;
+}
+
+void EventLog::write(std::string_view event, const Json& fields) {
+  out_ << event_line(event, fields, std::nullopt) << '\n' << std::flush;
 }
 
 Result<std::vector<Json>> read_events(std::istream& in) {

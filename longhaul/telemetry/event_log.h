@@ -1,10 +1,13 @@
-// Events as JSON lines: one object per line, whose first key "event" names it. Reports and
-// dashboards are drawn from them.
+// Events as JSON lines: one object per line, whose first key "event" names it. Every event of every
+// program is made here; docs/events.md lists them all.
 #pragma once
 
+#include <chrono>
 #include <istream>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <ostream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,13 +15,27 @@
 
 namespace longhaul {
 
+using WallClockTime = std::chrono::system_clock::time_point;
+
+// RFC 3339, UTC with milliseconds: 2026-11-18T00:31:02.123Z.
+std::string rfc3339(WallClockTime time);
+
+// One event, without the end of its line. With a time, the second key is "time". Text that is not
+// UTF-8 is replaced. Precondition: `fields` is an object without the keys "event" and "time".
+std::string event_line(std::string_view event, const nlohmann::ordered_json& fields,
+                       std::optional<WallClockTime> time = std::chrono::system_clock::now());
+
+// Writes an event that happens now to standard output, in one piece and at once.
+void print_event(std::string_view event, const nlohmann::ordered_json& fields);
+
+// Events of the lab. Its clock is virtual, so they have no "time": two runs write the same bytes.
 class EventLog {
  public:
   // Writes to `out`, which outlives it; every event is flushed, so that a run that is killed leaves
   // what it did.
   explicit EventLog(std::ostream& out) : out_(out) {}
 
-  // Precondition: `fields` is an object without a key "event".
+  // Preconditions as for event_line().
   void write(std::string_view event, const nlohmann::ordered_json& fields);
 
  private:

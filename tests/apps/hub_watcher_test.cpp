@@ -11,20 +11,24 @@ namespace {
 
 using ::testing::ElementsAre;
 
+// The kinds of events that wait, in order.
+std::vector<std::string> kinds_in(Lines& lines) {
+  std::vector<std::string> kinds;
+  while (const std::optional<std::string> line = lines.pop_until(Deadline::min()))
+    kinds.push_back(nlohmann::json::parse(*line).at("event"));
+  return kinds;
+}
+
 class Watching : public ::testing::Test {
  protected:
-  // The kinds of events that are told, in order.
   std::vector<std::string> told(const RoundNews& news) {
     watcher_(news);
-    std::vector<std::string> kinds;
-    while (const std::optional<std::string> line = lines_->pop_until(Deadline::min()))
-      kinds.push_back(nlohmann::json::parse(*line).at("event"));
-    return kinds;
+    return kinds_in(*lines_);
   }
 
- private:
+ protected:
   std::shared_ptr<Lines> lines_ = std::make_shared<Lines>(kMostLines);
-  HubWatcher watcher_{lines_, Log(LogLevel::kOff)};
+  HubWatcher watcher_{lines_, true, Log(LogLevel::kOff)};
 };
 
 TEST_F(Watching, TellsOfTheFirstPlanWhichNoRoundBrought) {
@@ -37,6 +41,21 @@ TEST_F(Watching, TellsOfARoundAndOfThePlanThatCameWithIt) {
   EXPECT_THAT(
       told({.outcome = {.step = 8, .from = 8, .next = 9, .members = 2, .decision = Decision{}}}),
       ElementsAre("plan", "round"));
+}
+
+TEST_F(Watching, LeavesRoundsOutUnlessAskedForThem) {
+  HubWatcher quiet(lines_, false, Log(LogLevel::kOff));
+  quiet({.outcome = {.step = 8, .from = 8, .next = 9, .members = 2, .decision = Decision{}}});
+  EXPECT_THAT(kinds_in(*lines_), ElementsAre("plan"));
+}
+
+TEST_F(Watching, WritesDigestsAsText) {
+  RoundNews news{.outcome = {.step = 7, .from = 7, .next = 8, .members = 1}};
+  news.outcome.contributors = {{.slot = 2, .digest = 0xABC}};
+  HubWatcher watcher(lines_, true, Log(LogLevel::kOff));
+  watcher(news);
+  const auto event = nlohmann::json::parse(lines_->pop_until(Deadline::min()).value());
+  EXPECT_EQ(event.at("contributors").at(0).at("digest"), "0000000000000abc");
 }
 
 TEST_F(Watching, TellsOfARoundThatNobodyWasIn) {

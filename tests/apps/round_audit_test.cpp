@@ -11,7 +11,7 @@ using Json = nlohmann::ordered_json;
 
 Json round_of(std::uint64_t step, const std::vector<std::size_t>& slots, std::size_t members) {
   Json contributors = Json::array();
-  for (const std::size_t slot : slots) contributors.push_back({{"slot", slot}, {"digest", 1}});
+  for (const std::size_t slot : slots) contributors.push_back({{"slot", slot}, {"digest", "01"}});
   return {{"step", step},
           {"from", step},
           {"next", step + 1},

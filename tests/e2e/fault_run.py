@@ -125,7 +125,8 @@ class FaultTest(CommandTest):
     def start_hub(self, *arguments):
         (self.directory / "faults.toml").write_text(SCENARIO.format(replicas=self.replicas, step_time=self.step_time))
         hub = Process(self, "longhaul", "hub", self.directory / "faults.toml", "--listen", f"127.0.0.1:{self.port}", "--dir",
-                      self.directory / "hub", "--recipe", self.recipe, "--json", *arguments)
+                      self.directory / "hub", "--recipe", self.recipe, "--json", "--rounds", "--status-every", "100ms",
+                      *arguments)
         self.port = hub.wait(lambda event: event["event"] == "listening")["port"]
         self.hubs.append(hub)
 

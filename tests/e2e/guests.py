@@ -89,7 +89,7 @@ class Hub(Process):
         # Without end, almost: an interrupt lets everyone finish the step they are in.
         super().__init__(test, LONGHAUL, "hub", "smoke", "--listen", "127.0.0.1:0", "--json", "--recipe", recipe,
                          "--set", f"train.steps={steps}", "--set", "replica.step_time=20ms", "--start-with", start_with,
-                         "--patience", "0s", *arguments)
+                         "--patience", "0s", "--status-every", "100ms", *arguments)
         self.port = self.until(lambda event: event["event"] == "listening", "the hub listens")["port"]
         self.address = f"127.0.0.1:{self.port}"
 

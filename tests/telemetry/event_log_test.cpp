@@ -10,6 +10,7 @@ namespace longhaul {
 namespace {
 
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 TEST(EventLog, WritesOneObjectPerLineWithItsNameFirst) {
   std::ostringstream out;
@@ -18,6 +19,26 @@ TEST(EventLog, WritesOneObjectPerLineWithItsNameFirst) {
   log.write("run_finished", nlohmann::ordered_json::object());
   EXPECT_EQ(out.str(),
             "{\"event\":\"step\",\"step\":3,\"loss\":0.25}\n{\"event\":\"run_finished\"}\n");
+}
+
+TEST(EventLine, SaysTheTimeOfDayAfterTheName) {
+  const WallClockTime time{std::chrono::milliseconds(1'794'961'862'123)};
+  EXPECT_EQ(event_line("round", {{"step", 3}}, time),
+            "{\"event\":\"round\",\"time\":\"2026-11-18T00:31:02.123Z\",\"step\":3}");
+  const auto now = nlohmann::json::parse(event_line("a", nlohmann::ordered_json::object()));
+  EXPECT_THAT(now.at("time").get<std::string>(),
+              MatchesRegex("20[0-9][0-9]-[0-9]+-[0-9]+T[0-9]+:[0-9]+:[0-9]+[.][0-9][0-9][0-9]Z"));
+}
+
+TEST(EventLine, TakesNoFieldsThatItWritesItself) {
+  EXPECT_THROW((void)event_line("a", {{"time", "noon"}}), std::logic_error);
+  EXPECT_THROW((void)event_line("a", {{"event", "b"}}), std::logic_error);
+}
+
+TEST(Rfc3339, IsUtcWithMillisecondsAlsoBeforeTheEpoch) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(rfc3339(WallClockTime{milliseconds(7)}), "1970-01-01T00:00:00.007Z");
+  EXPECT_EQ(rfc3339(WallClockTime{milliseconds(-1)}), "1969-12-31T23:59:59.999Z");
 }
 
 TEST(EventLog, ReadsBackWhatItWrote) {

@@ -7,10 +7,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <string>
 
-#include "apps/longhaul/json_lines.h"
 #include "longhaul/link/relay.h"
+#include "longhaul/telemetry/event_log.h"
 
 namespace longhaul {
 namespace {
@@ -36,13 +37,13 @@ int serve(const RelayArguments& arguments) {
     std::cerr << relay.error().message << '\n';
     return 1;
   }
-  apps::print_event("listening", {{"port", (*relay)->port()}});
+  print_event("listening", {{"port", (*relay)->port()}});
   for (std::string command; std::getline(std::cin, command);) {
     if (command == "cut") (*relay)->cut();
     if (command == "restore") (*relay)->restore();
     if (command == "drop") (*relay)->drop_connections();
     const RelayedBytes passed = (*relay)->passed();
-    apps::print_event(command, {{"up", passed.up}, {"down", passed.down}});
+    print_event(command, {{"up", passed.up}, {"down", passed.down}});
   }
   return 0;
 }

@@ -6,22 +6,21 @@
 #include <array>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "apps/longhaul/json_lines.h"
 #include "apps/longhaul/train_options.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/protocol.h"
+#include "longhaul/telemetry/event_log.h"
 #include "longhaul/transport/cargo.h"
 #include "longhaul/transport/stream_mailbox.h"
 
 namespace longhaul {
 namespace {
-
-using apps::print_event;
 
 constexpr std::size_t kMostEvents = 1024;
 constexpr Seconds kPingEvery{1.0};
