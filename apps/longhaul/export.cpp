@@ -20,6 +20,7 @@ constexpr std::size_t kMostCheckpointBytes = std::size_t{1} << 40U;
 struct ExportArguments {
   std::string source;
   std::string out;
+  bool is_forced = false;
   bool json = false;
 };
 
@@ -61,24 +62,28 @@ Result<ExportedModel> model_of_checkpoint(const std::string& file) {
 }
 
 int run_export(const ExportArguments& arguments) {
+  const OutputOptions output{.mark = kStateMark, .is_forced = arguments.is_forced};
+  if (const auto target = output_target(arguments.out, output); !target.ok())
+    return complain("export", Error(target.error()).within("--out"));
   const Result<ExportedModel> model = std::filesystem::is_directory(arguments.source)
                                           ? model_of_hub(arguments.source)
                                           : model_of_checkpoint(arguments.source);
   if (!model.ok()) return complain("export", model.error());
   State plain;
   plain.tensors["shared"] = model->values;
-  const Status written = write_file_atomically(arguments.out, to_bytes(plain));
+  const Status written = write_output(arguments.out, to_bytes(plain), output);
   if (!written.ok()) return complain("export", written.error());
   const std::string digest = digest_text(model->values);
+  std::ostream& say = is_standard_output(arguments.out) ? std::cerr : std::cout;
   if (arguments.json) {
     const nlohmann::ordered_json json{{"file", arguments.out},
                                       {"parameters", model->values.size()},
                                       {"step", model->step},
                                       {"digest", digest}};
-    std::cout << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
+    say << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
   } else {
-    std::cout << "model: " << arguments.out << ", " << model->values.size()
-              << " parameters, before step " << model->step << ", digest " << digest << '\n';
+    say << "model: " << arguments.out << ", " << model->values.size() << " parameters, before step "
+        << model->step << ", digest " << digest << '\n';
   }
   return kExitDone;
 }
@@ -94,7 +99,10 @@ void add_export(CLI::App& program, Run& run) {
           "source", arguments->source,
           "Directory of a hub (its newest snapshot and what closed since), or a checkpoint")
       ->required();
-  command->add_option("--out", arguments->out, "File to write (safetensors)")->required();
+  command->add_option("--out", arguments->out, "File to write (safetensors); -: standard output")
+      ->required();
+  command->add_flag("--force", arguments->is_forced,
+                    "Replace a file that Longhaul did not write, too");
   command->add_flag("--json", arguments->json, "One JSON object in place of the text");
   command->footer(
       "The file has one tensor, `shared`: all parameters, those of the last layer first, as\n"

@@ -176,6 +176,8 @@ void add_invite(CLI::App& keys, Run& run, const SharedArguments& arguments) {
       ->check(CLI::Range(1, access::kMostInviteDays));
   invite->add_flag("--replace", arguments->invite.replace,
                    "Replace the earlier invite of this name, which becomes invalid");
+  invite->add_flag("--force", arguments->invite.is_forced,
+                   "With --replace: also if the file there is no invite");
   invite->add_option("--out", arguments->out, "File to write (default: NAME.invite)");
   invite->callback([arguments, &run] { run = [arguments] { return invite_replica(*arguments); }; });
 }

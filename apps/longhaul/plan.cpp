@@ -2,10 +2,10 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <sstream>
 #include <utility>
 
@@ -13,6 +13,7 @@
 #include "apps/longhaul/complain.h"
 #include "apps/longhaul/plan_map.h"
 #include "apps/longhaul/plan_options.h"
+#include "longhaul/base/file.h"
 #include "longhaul/base/units.h"
 #include "longhaul/plan/iteration_model.h"
 #include "longhaul/plan/planner.h"
@@ -129,10 +130,11 @@ int draw_map(const PlanRequest& request, const PlanArguments& arguments) {
     std::cout << (arguments.json ? json_of(map).dump(2) + '\n' : plan_map_text(map));
     return kExitDone;
   }
-  std::ofstream file(out, std::ios::binary);
-  file << plan_map_svg(map) << std::flush;
-  if (!file) return complain("plan", {ErrorCode::kIo, out + ": cannot write this file"});
-  std::cout << "map: " << out << '\n';
+  const std::string svg = plan_map_svg(map);
+  const Status written = write_output(out, std::as_bytes(std::span(svg)),
+                                      {.mark = kPlanMapMark, .is_forced = arguments.is_forced});
+  if (!written.ok()) return complain("plan", Error(written.error()).within("--out"));
+  (is_standard_output(out) ? std::cerr : std::cout) << "map: " << out << '\n';
   return kExitDone;
 }
 
@@ -190,7 +192,11 @@ void add_plan(CLI::App& program, Run& run) {
       "--map", arguments->map,
       "Draw the share of time spent computing over bandwidth and latency, for d-sgd and for the "
       "recipe");
-  plan->add_option("--out", arguments->out, "With --map: write it as an SVG to this file");
+  CLI::Option* out = plan->add_option(
+      "--out", arguments->out, "With --map: write it as an SVG to this file; -: standard output");
+  plan->add_flag("--force", arguments->is_forced,
+                 "With --out: replace a file that Longhaul did not write, too")
+      ->needs(out);
   plan->add_flag("--json", arguments->json, "One JSON object instead of the table");
   plan->callback([arguments, &run] { run = [arguments] { return run_plan(*arguments); }; });
 }

@@ -129,6 +129,7 @@ std::string plan_map_text(const PlanMap& map) {
 
 std::string plan_map_svg(const PlanMap& map) {
   std::ostringstream panels;
+  panels << kPlanMapMark;
   panels << element("rect", {{"width", "100%"}, {"height", "100%"}, {"fill", "white"}}, "");
   add_panel(panels, map, "d-sgd: % of the time spent computing", map.d_sgd, 70);
   add_panel(panels, map, map.recipe + ": % of the time spent computing", map.plan, 740);

@@ -25,5 +25,7 @@ Seconds d_sgd_step_time(const PlanRequest& request, const ReplicaConditions& lin
 PlanMap plan_map(const PlanRequest& request);
 std::string plan_map_text(const PlanMap& map);
 std::string plan_map_svg(const PlanMap& map);
+// In every map that plan_map_svg() draws.
+inline constexpr std::string_view kPlanMapMark = "<desc>longhaul plan --map</desc>";
 
 }  // namespace longhaul::apps

@@ -24,6 +24,7 @@ struct PlanArguments {
   std::string most_ratio = "1";
   bool map = false;
   std::string out;
+  bool is_forced = false;
   bool json = false;
 };
 

@@ -5,6 +5,7 @@
 #include "longhaul/access/invite.h"
 #include "longhaul/access/names.h"
 #include "longhaul/access/wall_time.h"
+#include "longhaul/base/file.h"
 #include "longhaul/base/units.h"
 
 namespace longhaul::apps {
@@ -26,7 +27,12 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
                    "Which replica of the scenario to be, from 0 (default: the hub chooses)")
       ->check(whole_number());
   train->add_option("--data", arguments.data, "Where the data lies, in place of the scenario's");
-  train->add_option("--save", arguments.save, "Write the model here at the end (safetensors)");
+  CLI::Option* save =
+      train->add_option("--save", arguments.save, "Write the model here at the end (safetensors)");
+  train
+      ->add_flag("--force", arguments.is_forced,
+                 "With --save: replace a file that Longhaul did not write, too")
+      ->needs(save);
   train->add_option("--checkpoint", arguments.checkpoint,
                     "Write checkpoints: into this directory, or to this file if it ends in "
                     ".safetensors");
@@ -47,7 +53,7 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
                  "Do not train: score the copies named on standard input, as STEP TIME FILE, and "
                  "remove them")
       ->group("");  // of rehearsals
-  train->add_flag("--json", arguments.json, "Events, one JSON object per line");
+  train->add_flag("--json", arguments.json, "Events, one JSON object per line (docs/events.md)");
   train->footer(
       "Model, data and recipe come from the hub. Ctrl-C leaves the run in order; a second one "
       "ends\n"
@@ -81,6 +87,15 @@ Result<HubAccess> hub_access(const TrainArguments& arguments) {
                    .tls = TlsKeys{.authority = invite->ca_pem,
                                   .certificate = invite->identity.certificate_pem,
                                   .key = invite->identity.key_pem}};
+}
+
+Status check_save(const TrainArguments& arguments) {
+  if (arguments.save.empty()) return Done{};
+  if (is_standard_output(arguments.save) && arguments.json)
+    return Error{ErrorCode::kInvalidArgument, "--save: standard output is for events with --json"};
+  const auto target = output_target(arguments.save, {kStateMark, arguments.is_forced});
+  if (!target.ok()) return Error(target.error()).within("--save");
+  return Done{};
 }
 
 Result<CheckpointOptions> checkpoint_options(const TrainArguments& arguments,

@@ -22,6 +22,7 @@ struct TrainArguments {
   std::optional<std::uint32_t> slot;
   std::string data;
   std::string save;
+  bool is_forced = false;        // --save replaces files of others
   std::string stamps;            // a directory for copies of the shared model to be evaluated
   std::string checkpoint;        // a directory, or a file
   std::string checkpoint_every;  // steps, or a duration
@@ -44,6 +45,9 @@ struct HubAccess {
   std::optional<TlsKeys> tls;
 };
 Result<HubAccess> hub_access(const TrainArguments& arguments);
+
+// Whether --save can write where it is to; nothing is touched.
+Status check_save(const TrainArguments& arguments);
 
 // Where and how often checkpoints are written.
 struct CheckpointOptions {

@@ -71,6 +71,8 @@ int run_train(const TrainArguments& arguments) {
   if (!access.ok()) return complain("train", access.error());
   const Result<CheckpointOptions> checkpoints = checkpoint_options(arguments, access->name);
   if (!checkpoints.ok()) return complain("train", checkpoints.error());
+  if (const Status saves = check_save(arguments); !saves.ok())
+    return complain("train", saves.error());
   notice_interrupts();
   keep_freed_memory();
   const std::unique_ptr<Connector> connector = make_grpc_connector(access->address, access->tls);

@@ -275,7 +275,8 @@ class Trainer {
       state.tensors[layer.name].assign(values.begin(), values.end());
       if (!layer.shape.empty()) shapes[layer.name] = layer.shape;
     }
-    return write_file_atomically(arguments_.save, to_bytes(state, shapes));
+    return write_output(arguments_.save, to_bytes(state, shapes),
+                        {.mark = kStateMark, .is_forced = arguments_.is_forced});
   }
 
   const TrainArguments& arguments_;

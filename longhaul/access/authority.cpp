@@ -11,6 +11,7 @@
 #include "longhaul/access/names.h"
 #include "longhaul/access/private_file.h"
 #include "longhaul/access/token.h"
+#include "longhaul/base/file.h"
 
 namespace longhaul::access {
 namespace {
@@ -154,10 +155,14 @@ Result<InviteRequest> checked(InviteRequest request) {
     return Error{ErrorCode::kInvalidArgument,
                  "days: expected 1 to 3650, got " + std::to_string(request.days)};
   if (request.file.empty()) request.file = request.name + ".invite";
-  std::error_code unreadable;
-  if (fs::is_directory(request.file, unreadable))
+  if (is_standard_output(request.file))
     return Error{ErrorCode::kInvalidArgument,
-                 request.file.string() + ": expected the name of a file, got a directory"};
+                 request.file.string() + ": expected a file, as an invite holds a private key"};
+  // One that exists is refused later, unless it is to be replaced.
+  Result<fs::path> file = output_target(
+      request.file, {.mark = kInviteFormat, .is_forced = request.is_forced || !request.replace});
+  if (!file.ok()) return std::move(file).error();
+  request.file = std::move(file).value();
   return request;
 }
 

@@ -31,6 +31,7 @@ struct InviteRequest {
   std::string address;  // HOST:PORT at which the replica dials the hub
   int days = kInviteDays;
   bool replace = false;        // a name that is invited already, and its file
+  bool is_forced = false;      // whatever file it is
   std::filesystem::path file;  // empty: NAME.invite in the working directory
 };
 

@@ -12,7 +12,6 @@ namespace {
 
 using InviteJson = nlohmann::ordered_json;
 
-constexpr std::string_view kInviteFormat = "longhaul invite";
 constexpr int kInviteVersion = 1;
 constexpr std::size_t kMostInviteBytes = std::size_t{64} << 10U;
 

@@ -10,6 +10,8 @@
 
 namespace longhaul::access {
 
+inline constexpr std::string_view kInviteFormat = "longhaul invite";  // in every one
+
 struct Invite {
   std::string name;     // of the replica; the common name of its certificate
   std::string address;  // of the hub, HOST:PORT

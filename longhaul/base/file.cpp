@@ -27,7 +27,8 @@ Error failed_to(const char* what, const Path& path) {
 class OpenFile {
  public:
   OpenFile(const Path& path, int flags, mode_t mode = 0)
-      : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+      : OpenFile(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  explicit OpenFile(int descriptor) : descriptor_(descriptor) {}
   ~OpenFile() {
     if (is_open()) ::close(descriptor_);
   }
@@ -95,6 +96,47 @@ Status sync_directory_of(const Path& path) {
   return Done{};
 }
 
+// A file that a result must not replace is wrong use.
+Error refused_output(const Path& path, const std::string& why) {
+  return {ErrorCode::kInvalidArgument, path.string() + ": " + why};
+}
+
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+// Follows links also to where nothing is yet.
+Result<Path> end_of_links(Path path) {
+  constexpr int kMostLinks = 40;
+  std::error_code failure;
+  for (int i = 0; i < kMostLinks; ++i) {
+    if (!std::filesystem::is_symlink(path, failure)) return path;
+    const Path next = std::filesystem::read_symlink(path, failure);
+    if (failure) return Error{ErrorCode::kIo, path.string() + ": " + failure.message()};
+    path = next.is_absolute() ? next : path.parent_path() / next;
+  }
+  return refused_output(path, "too many symbolic links");
+}
+
+Result<bool> has_mark(const Path& path, std::string_view mark) {
+  constexpr std::size_t kMostBytes = (std::size_t{1} << 20) + 64;
+  const OpenFile file(path, O_RDONLY | O_NONBLOCK);
+  if (!file.is_open()) return failed_to("open", path);
+  std::string begin(kMostBytes, '\0');
+  std::size_t length = 0;
+  while (length < begin.size()) {
+    const ssize_t got = ::read(file.descriptor(), begin.data() + length, begin.size() - length);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed_to("read", path);
+    if (got == 0) break;
+    length += static_cast<std::size_t>(got);
+  }
+  return std::string_view(begin).substr(0, length).find(mark) != std::string_view::npos;
+}
+
 Error too_long(const Path& path, std::size_t most_bytes) {
   return {ErrorCode::kMismatch,
           path.string() + ": longer than " + std::to_string(most_bytes) + " bytes"};
@@ -111,6 +153,42 @@ Status write_file_atomically(const Path& path, ByteView bytes, FileAccess access
     return written;
   }
   return sync_directory_of(path);
+}
+
+bool is_standard_output(const Path& path) {
+  return path == "-" || path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
+}
+
+Result<Path> output_target(const Path& path, const OutputOptions& options) {
+  if (is_standard_output(path)) return path;
+  if (path.filename().empty()) return refused_output(path, "expected the name of a file");
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0) {
+    if (errno != ENOENT) return failed_to("write", path);
+    return end_of_links(path);
+  }
+  if (!S_ISREG(facts.st_mode))
+    return refused_output(path, std::string("expected a file, got ") + kind_of(facts.st_mode));
+  if (facts.st_size > 0 && !options.is_forced) {
+    const Result<bool> is_ours = has_mark(path, options.mark);
+    if (!is_ours.ok()) return is_ours.error();
+    if (!*is_ours)
+      return refused_output(path,
+                            "exists, and Longhaul did not write it; name another file, or replace "
+                            "this one with --force");
+  }
+  return end_of_links(path);
+}
+
+Status write_output(const Path& path, ByteView bytes, const OutputOptions& options) {
+  if (is_standard_output(path)) {
+    const OpenFile out(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
+    if (!out.is_open() || !write_all(out, bytes)) return failed_to("write", "standard output");
+    return Done{};
+  }
+  const Result<Path> target = output_target(path, options);
+  if (!target.ok()) return target.error();
+  return write_file_atomically(*target, bytes);
 }
 
 void remove_unfinished_writes(const Path& directory, std::string_view start) {

@@ -21,6 +21,31 @@ enum class FileAccess : std::uint8_t {
 Status write_file_atomically(const std::filesystem::path& path, ByteView bytes,
                              FileAccess access = FileAccess::kUsual);
 
+// A file that a user names for a result. Other than files of a run, it may be anything, or
+// anywhere.
+struct OutputOptions {
+  // Text in the first MiB of every file of this kind that Longhaul writes. An existing file without
+  // it is someone else's, and is kept. Empty files are nobody's.
+  std::string_view mark;
+  bool is_forced = false;  // someone else's file is replaced too
+};
+
+// In the header of every file that to_bytes() of state.h makes.
+inline constexpr std::string_view kStateMark = "\"longhaul\":";
+
+// "-", or the name that the system has for it.
+bool is_standard_output(const std::filesystem::path& path);
+
+// The file to write for `path`: the end of its symbolic links, whether it exists or not. Refuses a
+// directory, device, FIFO or socket, and someone else's file. Touches nothing, so a command can
+// ask before long work. Standard output stays as it is.
+Result<std::filesystem::path> output_target(const std::filesystem::path& path,
+                                            const OutputOptions& options);
+
+// Writes output_target() atomically, or through standard output.
+Status write_output(const std::filesystem::path& path, ByteView bytes,
+                    const OutputOptions& options);
+
 // What killed processes have left of such writes in a directory, where its name starts so.
 void remove_unfinished_writes(const std::filesystem::path& directory, std::string_view start);
 

@@ -142,6 +142,35 @@ TEST_F(Authority, DoesNotOverwriteAFileUnasked) {
   EXPECT_TRUE(names_in(keys).empty());
 }
 
+TEST_F(Authority, ReplacesInvitesAndNotWhatElseLiesThere) {
+  const fs::path keys = hub("hub");
+  std::ofstream(directory_ / "berlin.invite") << "mine";
+  InviteRequest again = request("berlin");
+  again.replace = true;
+  EXPECT_THAT(invite(keys, again, kToday).error().message, HasSubstr("--force"));
+  EXPECT_EQ(content(directory_ / "berlin.invite"), "mine");
+  EXPECT_TRUE(names_in(keys).empty());
+  again.is_forced = true;
+  EXPECT_TRUE(invite(keys, again, kToday).ok());
+  again.is_forced = false;
+  EXPECT_TRUE(invite(keys, again, kToday).ok());
+}
+
+TEST_F(Authority, WritesInvitesToFilesOnlyAndFollowsLinks) {
+  const fs::path keys = hub("hub");
+  InviteRequest wanted = request("berlin");
+  wanted.is_forced = wanted.replace = true;
+  for (const char* place : {"/dev/full", "/dev/stdout", "-"}) {
+    wanted.file = place;
+    EXPECT_THAT(invite(keys, wanted, kToday).error().message, HasSubstr("expected a file"));
+  }
+  wanted.file = directory_ / "link";
+  fs::create_symlink("target", wanted.file);
+  ASSERT_TRUE(invite(keys, wanted, kToday).ok());
+  EXPECT_TRUE(fs::is_symlink(wanted.file));
+  EXPECT_TRUE(read_invite(directory_ / "target", kToday).ok());
+}
+
 TEST_F(Authority, AFailedInviteInvitesNobody) {
   const fs::path keys = hub("hub");
   InviteRequest wanted = request("berlin");

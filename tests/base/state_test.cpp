@@ -82,6 +82,12 @@ TEST(State, IsWrittenAsTheGoldenFile) {
   EXPECT_EQ(to_bytes(sample_state()), *golden);
 }
 
+TEST(State, HasTheMarkThatItsFilesAreKnownBy) {
+  const ByteBuffer bytes = to_bytes(State{});
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  EXPECT_NE(text.find(kStateMark), std::string::npos);
+}
+
 TEST(State, AlignsItsTensorsInTheFile) {
   State state;
   for (const std::string name : {"a", "ab", "abc", "abcd"}) {

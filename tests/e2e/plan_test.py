@@ -90,6 +90,20 @@ class PlanCommand(CommandTest):
         drawn = xml.dom.minidom.parse(str(self.directory / "map.svg"))
         self.assertGreater(len(drawn.getElementsByTagName("rect")), 100)
 
+    def test_a_map_replaces_no_file_of_others(self):
+        words = GPT2_OVER_A_WAN + ("--map", "--out")
+        for _ in range(2):  # over its own
+            self.assertEqual(self.longhaul(*words, "map.svg").returncode, 0)
+        thesis = self.directory / "thesis.svg"
+        thesis.write_text("<svg>mine</svg>")
+        self.assert_refused(self.longhaul(*words, "thesis.svg"), "--out", "thesis.svg", "did not write it", "--force")
+        self.assertEqual(thesis.read_text(), "<svg>mine</svg>")
+        self.assertEqual(self.longhaul(*words, "thesis.svg", "--force").returncode, 0)
+        self.assert_refused(self.longhaul(*words, "/dev/full"), "--out", "a device")
+        done = self.longhaul(*words, "-")
+        self.assertEqual((done.returncode, done.stderr), (0, "map: -\n"))
+        xml.dom.minidom.parseString(done.stdout)
+
     def test_nonsense_is_refused(self):
         def with_(option, value):
             words = list(GPT2_OVER_A_WAN)

@@ -4,6 +4,7 @@
 usage: visits_test.py DIRECTORY_OF_LONGHAUL [CLASS_OF_TESTS…]
 """
 import json
+import os
 import re
 import signal
 import subprocess
@@ -175,6 +176,31 @@ class Export(Guests):
         # And a snapshot alone, which is of an earlier step.
         snapshot = next((self.directory / "run").glob("snapshot-*.safetensors"))
         self.assertEqual(self.longhaul("export", snapshot, "--out", "early.safetensors").returncode, 0)
+
+    def test_writes_to_files_of_its_own_links_and_standard_output_only(self):
+        hub = Hub(self, "--dir", "run", recipe="d-sgd", steps=3)
+        self.assertEqual(self.honest("--hub", hub.address, "--name", "honest").wait(), 0)
+        self.assertEqual(hub.wait(), 0, hub.errors)
+        out = self.directory / "model.safetensors"
+        for _ in range(2):  # over its own
+            self.assertEqual(self.longhaul("export", "run", "--out", out).returncode, 0)
+        (self.directory / "thesis").write_text("mine")
+        self.assert_refused(self.longhaul("export", "run", "--out", "thesis"), "--out", "did not write it", "--force")
+        self.assertEqual((self.directory / "thesis").read_text(), "mine")
+        self.assertEqual(self.longhaul("export", "run", "--out", "thesis", "--force").returncode, 0)
+        self.assertEqual((self.directory / "thesis").read_bytes(), out.read_bytes())
+        os.mkfifo(self.directory / "fifo")
+        (self.directory / "null").symlink_to("/dev/null")
+        for path, kind in (("fifo", "a FIFO"), ("null", "a device"), ("run", "a directory"), ("/dev/full", "a device")):
+            self.assert_refused(self.longhaul("export", "run", "--out", path, "--force"), "--out", path, kind)
+        self.assertTrue((self.directory / "fifo").is_fifo())
+        (self.directory / "link").symlink_to("linked")
+        self.assertEqual(self.longhaul("export", "run", "--out", "link").returncode, 0)
+        self.assertEqual((self.directory / "linked").read_bytes(), out.read_bytes())
+        for name in ("-", "/dev/stdout"):
+            done = subprocess.run([LONGHAUL, "export", "run", "--out", name], capture_output=True, cwd=self.directory)
+            self.assertEqual((done.returncode, done.stdout), (0, out.read_bytes()))
+            self.assertIn(b"digest", done.stderr)
 
     def test_wrong_use(self):
         (self.directory / "empty").mkdir()
