@@ -1,12 +1,15 @@
 // longhaul hub: serves a run to the replicas that dial in.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "apps/longhaul/command.h"
@@ -133,13 +136,26 @@ Admission admission_by(const std::string& directory) {
   };
 }
 
+// For its owner only, if it is new: it holds the model. One that exists stays as it is.
+Status make_run_directory(std::filesystem::path directory) {
+  const auto failed = [&](const std::string& why) {
+    return Error{ErrorCode::kIo, directory.string() + ": cannot make this directory: " + why};
+  };
+  if (!directory.has_filename()) directory = directory.parent_path();  // "run1/"
+  std::error_code failure;
+  if (directory.has_parent_path())
+    std::filesystem::create_directories(directory.parent_path(), failure);
+  if (failure) return failed(failure.message());
+  if (::mkdir(directory.c_str(), S_IRWXU) == 0) return Done{};
+  const int cause = errno;
+  if (std::filesystem::is_directory(directory, failure)) return Done{};
+  return failed(std::generic_category().message(cause));
+}
+
 // One hub at a time, for as long as this lives.
 Result<std::optional<access::DirectoryLock>> own_directory(const std::string& directory) {
   if (directory.empty()) return std::optional<access::DirectoryLock>();
-  std::error_code failure;
-  std::filesystem::create_directories(directory, failure);
-  if (failure)
-    return Error{ErrorCode::kIo, directory + ": cannot make this directory: " + failure.message()};
+  if (Status made = make_run_directory(directory); !made.ok()) return std::move(made).error();
   Result<access::DirectoryLock> lock =
       access::DirectoryLock::take(directory, "another hub runs on this directory");
   if (!lock.ok()) return std::move(lock).error();

@@ -213,6 +213,10 @@ class Export(Guests):
 
 
 class Ending(Guests):
+    def test_a_new_directory_is_for_its_owner_only(self):
+        Hub(self, "--dir", "new/run/")
+        self.assertEqual((self.directory / "new/run").stat().st_mode & 0o777, 0o700)
+
     def test_an_interrupt_before_the_start_is_told_to_who_waits(self):
         hub = Hub(self, start_with=3)
         honest = Process(self, HONEST, "--json", "--hub", hub.address, "--name", "honest", "--replicas", 2)
