@@ -17,6 +17,7 @@
 #include "apps/longhaul/hub_service.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/job_options.h"
+#include "apps/longhaul/log_options.h"
 #include "apps/longhaul/option_checks.h"
 #include "apps/longhaul/rate_option.h"
 #include "apps/longhaul/task_file.h"
@@ -49,6 +50,7 @@ struct HubArguments {
   bool json = false;
   bool tells_rounds = false;
   std::string status_every = "10s";
+  LogOptions log;
 };
 
 bool is_loopback(const std::string& host) {
@@ -213,7 +215,7 @@ int run_hub(const HubArguments& arguments) {
   keep_freed_memory();
   raise_descriptor_limit();
   const SystemClock clock;
-  const Log log = Log().named("hub");
+  const Log log = Log(log_level(arguments.log)).named("hub");
   const auto lines = arguments.json ? std::make_shared<Lines>(kMostLines) : nullptr;
   Result<std::unique_ptr<Hub>> hub =
       Hub::start(std::move(setup).value(), clock, log,
@@ -294,6 +296,7 @@ void add_hub(CLI::App& program, Run& run) {
                   "With --json: longest time between two `status` events")
       ->capture_default_str()
       ->needs(json);
+  add_log_options(*hub, arguments->log);
   hub->footer(
       "Replicas join with `longhaul train`. The run ends at the scenario's target, or after its\n"
       "steps (--set train.stop=steps: only then). Ctrl-C lets everyone finish the step they are "

@@ -8,6 +8,8 @@
 namespace longhaul::apps {
 namespace {
 
+constexpr std::size_t kMostPlanLines = 3;  // a minute
+
 nlohmann::ordered_json plan_json(const Decision& decision) {
   return {{"keep_ratio", decision.plan.keep_ratio},
           {"delay_steps", decision.plan.delay_steps},
@@ -48,8 +50,9 @@ void HubWatcher::operator()(const RoundNews& news) {
       plan["step"] = outcome.step;
       plan["time_s"] = time_s;
       (void)lines_->try_push(event_line("plan", plan));
-    } else {
-      log_.info("plan: " + outcome.decision->reason);
+    } else if (const auto line = repeats_.line_of_kind("plan", "plan: " + outcome.decision->reason,
+                                                       kMostPlanLines, news.time)) {
+      log_.info(*line);
     }
   }
   if (lines_ && tells_rounds_ && !news.is_start)

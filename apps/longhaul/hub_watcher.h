@@ -8,6 +8,7 @@
 
 #include "longhaul/base/log.h"
 #include "longhaul/base/mailbox.h"
+#include "longhaul/base/repeat_filter.h"
 #include "longhaul/hub/hub_core.h"
 
 namespace longhaul::apps {
@@ -30,6 +31,7 @@ class HubWatcher {
   std::shared_ptr<Lines> lines_;  // shared: std::function copies its watcher
   bool tells_rounds_;
   Log log_;
+  RepeatFilter repeats_;
   std::optional<TimePoint> start_;
 };
 

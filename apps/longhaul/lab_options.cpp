@@ -100,6 +100,7 @@ CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments) {
   lab->add_flag("--print-config", arguments.print_config,
                 "Do not run: print the scenario with all settings applied, as a scenario file");
   lab->add_flag("--json", arguments.json, "One JSON object on standard output");
+  add_log_options(*lab, arguments.log);
   return lab;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/longhaul/log_options.h"
 #include "longhaul/base/result.h"
 #include "longhaul/lab/study.h"
 
@@ -27,6 +28,7 @@ struct LabArguments {
   bool oracle = false;
   bool print_config = false;
   bool json = false;
+  LogOptions log;
 };
 
 // Adds the subcommand; `arguments` outlives the parsing.

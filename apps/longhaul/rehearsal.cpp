@@ -88,7 +88,9 @@ Status Rehearsal::start_hub() {
                                      "--json",
                                      "--rounds",
                                      "--status-every",
-                                     "100ms"};
+                                     "100ms",
+                                     "--log-level",
+                                     setup_.log_level};
   for (const std::string& setting : setup_.task.settings) {
     arguments.emplace_back("--set");
     arguments.push_back(setting);
@@ -149,7 +151,9 @@ Status Rehearsal::start_replica(std::size_t slot) {
                                      "--slot",
                                      std::to_string(slot),
                                      "--paced",
-                                     "--json"};
+                                     "--json",
+                                     "--log-level",
+                                     setup_.log_level};
   if (slot == 0) {
     arguments.emplace_back("--stamps");
     arguments.push_back((setup_.directory / "stamps").string());

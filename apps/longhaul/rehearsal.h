@@ -41,6 +41,7 @@ class Rehearsal {
     std::filesystem::path directory;  // for logs; made, and kept
     FaultSettings faults;
     bool keeps_books = false;  // in the directory, for tests/e2e/books.py
+    std::string log_level = "info";
   };
   // `show` is called a few times a second; false ends the run early.
   using Show = std::function<bool(const RehearsalView&)>;

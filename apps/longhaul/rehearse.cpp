@@ -9,6 +9,7 @@
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/lab_files.h"
 #include "apps/longhaul/live_lines.h"
+#include "apps/longhaul/log_options.h"
 #include "apps/longhaul/option_checks.h"
 #include "apps/longhaul/rehearsal.h"
 #include "longhaul/base/text.h"
@@ -32,6 +33,7 @@ struct RehearseArguments {
   bool keeps_books = false;
   bool print_config = false;
   bool json = false;
+  LogOptions log;
 };
 
 std::string prediction_text(const std::vector<lab::RunResult>& runs) {
@@ -61,6 +63,7 @@ struct Programme {
   std::vector<std::uint64_t> seeds{1};
   FaultSettings faults;
   bool keeps_books = false;
+  LogOptions log;
   std::filesystem::path out;
 };
 
@@ -95,6 +98,7 @@ Result<Programme> programme_of(const RehearseArguments& arguments) {
   if (programme.faults.is_wanted() && programme.job.scenario.train.stop != "target")
     return Error{ErrorCode::kInvalidArgument, "--faults: a run with faults ends at its target"};
   programme.keeps_books = arguments.keeps_books;
+  programme.log = arguments.log;
   programme.out = arguments.out.empty() ? "longhaul-results/rehearse-" + programme.job.scenario.name
                                         : arguments.out;
   return programme;
@@ -113,16 +117,18 @@ Status rehearse_all(const Programme& programme, const std::string& scenario, Lab
                                     .seed = seed},
                            .directory = programme.out / (recipe + "-" + std::to_string(seed)),
                            .faults = programme.faults,
-                           .keeps_books = programme.keeps_books},
+                           .keeps_books = programme.keeps_books,
+                           .log_level = programme.log.level},
                           [&](const RehearsalView& view) {
-                            lines.show(view);
+                            if (shows_progress(programme.log)) lines.show(view);
                             return !is_interrupted();
                           });
       const Result<lab::RunResult> run = rehearsal.run();
       if (!run.ok() && is_interrupted()) return Done{};
       if (!run.ok()) return Error(run.error()).within(recipe);
       if (programme.faults.is_wanted()) {
-        std::cerr << recipe << ": " << rehearsal.fault_report() << '\n';
+        if (shows_progress(programme.log))
+          std::cerr << recipe << ": " << rehearsal.fault_report() << '\n';
       } else {
         tell_if_late(*run);
       }
@@ -207,6 +213,7 @@ void add_rehearse(CLI::App& program, Run& run) {
       "--print-config", arguments->print_config,
       "Do not run: print the scenario with all settings applied, as a scenario file");
   rehearse->add_flag("--json", arguments->json, "One JSON object on standard output");
+  add_log_options(*rehearse, arguments->log);
   rehearse->footer(
       "Starts a hub, and for each replica of the scenario a process and a relay that emulates its\n"
       "link. A run ends at the target (--set train.stop=steps: after all steps). With faults it\n"

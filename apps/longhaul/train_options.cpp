@@ -54,6 +54,7 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
                  "remove them")
       ->group("");  // of rehearsals
   train->add_flag("--json", arguments.json, "Events, one JSON object per line (docs/events.md)");
+  add_log_options(*train, arguments.log);
   train->footer(
       "Model, data and recipe come from the hub. Ctrl-C leaves the run in order; a second one "
       "ends\n"

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "apps/longhaul/log_options.h"
 #include "longhaul/base/clock.h"
 #include "longhaul/base/result.h"
 #include "longhaul/base/units.h"
@@ -32,6 +33,7 @@ struct TrainArguments {
   bool is_paced = false;
   bool evaluate = false;
   bool json = false;
+  LogOptions log;
 };
 
 // Adds the subcommand; `arguments` outlives the parsing.

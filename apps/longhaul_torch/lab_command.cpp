@@ -39,13 +39,15 @@ class Study {
     std::size_t checkpoint_every = 0;
     std::string digest;               // of the study
     std::optional<State> checkpoint;  // of a run that was interrupted
+    bool shows_progress = true;
   };
   Study(const std::vector<StudyPoint>& points, Setup setup, LabFiles& files)
       : points_(points),
         setup_(std::move(setup)),
         workers_(setup_.threads),
         files_(files),
-        progress_(std::cerr, style(), clock_, runs_to_do(), points.front().scenario.train.steps) {}
+        progress_(setup_.shows_progress ? std::cerr : silent_, style(), clock_, runs_to_do(),
+                  points.front().scenario.train.steps) {}
 
   Status run() {
     for (const StudyPoint& point : points_) {
@@ -140,6 +142,7 @@ class Study {
   SystemClock clock_;
   Workers workers_;
   LabFiles& files_;
+  std::ostream silent_{nullptr};  // swallows all
   lab::Progress progress_;
 };
 
@@ -227,7 +230,8 @@ int run_lab(const LabArguments& arguments) {
   if (!files.ok()) return complain("lab", files.error(), kExitFailed);
   Study::Setup setup{.threads = arguments.threads > 0 ? arguments.threads : all_cores(),
                      .checkpoint_every = arguments.checkpoint_every,
-                     .digest = digest};
+                     .digest = digest,
+                     .shows_progress = shows_progress(arguments.log)};
   if (arguments.resume) {
     Result<State> checkpoint = read_checkpoint(files->checkpoint());
     if (checkpoint.ok()) {

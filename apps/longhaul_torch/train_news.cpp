@@ -10,6 +10,7 @@ namespace longhaul::apps {
 namespace {
 
 constexpr Seconds kBetweenLines{5.0};
+constexpr std::size_t kMostOfAKind = 5;  // lines a minute
 
 std::string three_digits(double value) {
   std::ostringstream text;
@@ -19,8 +20,13 @@ std::string three_digits(double value) {
 
 }  // namespace
 
-TrainNews::TrainNews(bool is_json, std::uint64_t steps, const Clock& clock)
-    : is_json_(is_json), steps_(steps), clock_(clock), start_(clock.now()), since_(start_) {}
+TrainNews::TrainNews(bool is_json, LogLevel level, std::uint64_t steps, const Clock& clock)
+    : is_json_(is_json),
+      steps_(steps),
+      clock_(clock),
+      log_(Log(level).named("train")),
+      start_(clock.now()),
+      since_(start_) {}
 
 void TrainNews::started(std::size_t slot, std::uint64_t step, bool is_resumed) {
   start_ = since_ = clock_.now();
@@ -57,16 +63,23 @@ void TrainNews::evaluation(const v1::Evaluation& evaluation) {
   evaluation_ = evaluation;
 }
 
-void TrainNews::link(const LinkNews& news) const {
+void TrainNews::write_seldom(LogLevel level, const std::string& kind, const std::string& line) {
+  if (const auto told = repeats_.line_of_kind(kind, line, kMostOfAKind, clock_.now()))
+    log_.write(level, *told);
+}
+
+void TrainNews::link(const LinkNews& news) {
   if (is_json_) {
     if (news.lost) return event("connection", {{"state", "lost"}, {"why", news.lost->message}});
     return event("connection", {{"state", "back"}});
   }
-  if (news.lost) return log_.warning("connection lost, trying again: " + news.lost->message);
-  log_.info("connected again");
+  if (news.lost)
+    return write_seldom(LogLevel::kWarning, "lost",
+                        "connection lost, trying again: " + news.lost->message);
+  write_seldom(LogLevel::kInfo, "back", "connected again");
 }
 
-void TrainNews::replaced(const Replaced& replaced) const {
+void TrainNews::replaced(const Replaced& replaced) {
   if (is_json_) {
     event("replaced", {{"from_step", replaced.from_step},
                        {"to_step", replaced.to_step},
@@ -75,12 +88,12 @@ void TrainNews::replaced(const Replaced& replaced) const {
   }
   std::string line = "goes on from the hub's state at step " + std::to_string(replaced.to_step);
   if (replaced.from_step == 0 && replaced.updates == 0) {
-    if (!is_json_) log_.info(line);
+    if (!is_json_) write_seldom(LogLevel::kInfo, "replaced", line);
     return;
   }
   line += ", was at step " + std::to_string(replaced.from_step) + "; lost: ";
   line += std::to_string(replaced.updates) + " updates that were not merged, and a residual of ";
-  log_.warning(line + three_digits(replaced.residual));
+  write_seldom(LogLevel::kWarning, "replaced", line + three_digits(replaced.residual));
 }
 
 void TrainNews::checkpoint(const Result<std::uint64_t>& outcome,

@@ -9,6 +9,7 @@
 
 #include "longhaul/base/clock.h"
 #include "longhaul/base/log.h"
+#include "longhaul/base/repeat_filter.h"
 #include "longhaul/sync/replica.h"
 
 namespace longhaul::apps {
@@ -16,13 +17,13 @@ namespace longhaul::apps {
 class TrainNews {
  public:
   // `is_json`: events on standard output; else lines on standard error. `clock` outlives it.
-  TrainNews(bool is_json, std::uint64_t steps, const Clock& clock);
+  TrainNews(bool is_json, LogLevel level, std::uint64_t steps, const Clock& clock);
 
   void started(std::size_t slot, std::uint64_t step, bool is_resumed);
   void step(const StepFacts& facts, std::uint64_t done);
   void evaluation(const v1::Evaluation& evaluation);
-  void link(const LinkNews& news) const;
-  void replaced(const Replaced& replaced) const;
+  void link(const LinkNews& news);
+  void replaced(const Replaced& replaced);
   void checkpoint(const Result<std::uint64_t>& outcome, const std::filesystem::path& file) const;
   void event(const std::string& name, const nlohmann::ordered_json& fields) const;
   void note(const std::string& what) const {
@@ -32,10 +33,14 @@ class TrainNews {
   [[nodiscard]] double time_s() const { return Seconds(clock_.now() - start_).count(); }
 
  private:
+  // What happens again and again is written a few times a minute only.
+  void write_seldom(LogLevel level, const std::string& kind, const std::string& line);
+
   bool is_json_;
   std::uint64_t steps_;
   const Clock& clock_;
-  Log log_ = Log().named("train");
+  Log log_;
+  RepeatFilter repeats_;
   TimePoint start_;
   std::optional<v1::Evaluation> evaluation_;  // the last one
   // Since the last line.

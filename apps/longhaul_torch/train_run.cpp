@@ -61,7 +61,7 @@ class Trainer {
         workload_(std::move(beginning.workload)),
         identity_(identity_of(beginning.task, access_.name, workload_->layers())),
         connector_(make_grpc_connector(access_.address, access_.tls)),
-        news_(arguments.json, job_.scenario.train.steps, clock_) {}
+        news_(arguments.json, log_level(arguments.log), job_.scenario.train.steps, clock_) {}
 
   Status run() {
     Status ready = find_checkpoint();

@@ -49,7 +49,8 @@ Log::Log(LogLevel level)
     : logger_(std::make_shared<spdlog::logger>("longhaul",
                                                std::make_shared<spdlog::sinks::stderr_sink_mt>())) {
   logger_->set_level(to_spdlog(level));
-  logger_->set_pattern("%H:%M:%S.%e %l %n: %v");
+  // RFC 3339 and UTC, as in events.
+  logger_->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %n: %v", spdlog::pattern_time_type::utc);
 }
 
 Log::Log(std::shared_ptr<spdlog::logger> logger) : logger_(std::move(logger)) {}

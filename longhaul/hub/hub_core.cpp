@@ -15,6 +15,7 @@ constexpr std::size_t kMostTransfers = 1100;  // as many rounds, and a probe
 constexpr std::size_t kPayloadOverhead = 1 << 16;
 constexpr std::size_t kPendingOverhead = std::size_t{64} << 20U;
 constexpr std::size_t kMostNewcomers = 512;
+constexpr std::size_t kMostNewsOfAReplica = 10;  // lines a minute: it comes, it goes
 
 // The peer says how much memory a transfer needs: there may not be so much.
 Result<std::optional<Arrival>> chunk_taken(Session& session, StreamId lane, v1::Chunk& chunk,
@@ -150,7 +151,11 @@ void HubCore::warn(const std::string& what) {
 void HubCore::tell_of(const Session& session, const std::string& what) {
   const std::string line = "replica " + session.identity().name + ' ' + what;
   const bool is_rude = replica_of(session).status.rejected > 0;
-  if (!is_rude || repeats_.line_for(line, now_)) log_.info(line);
+  const std::optional<std::string> told =
+      is_rude ? repeats_.line_for(line, now_)
+              : repeats_.line_of_kind("replica " + session.identity().name, line,
+                                      kMostNewsOfAReplica, now_);
+  if (told) log_.info(*told);
 }
 
 // Nobody can have finished the step that the model stands at: its means are not all there. Frames

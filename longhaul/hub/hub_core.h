@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "longhaul/base/log.h"
+#include "longhaul/base/repeat_filter.h"
 #include "longhaul/hub/probe_guest.h"
-#include "longhaul/hub/repeat_filter.h"
 #include "longhaul/hub/session.h"
 #include "longhaul/hub/training.h"
 #include "longhaul/plan/measurements.h"

@@ -10,6 +10,7 @@ namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 template <typename Function>
 std::string stderr_of(Function write) {
@@ -24,6 +25,12 @@ TEST(Log, WritesWhatItsLevelLetsThrough) {
   EXPECT_THAT(stderr_of([&] { log.warning("link lost"); }),
               EndsWith("warning longhaul: link lost\n"));
   EXPECT_THAT(stderr_of([&] { log.error("hub gone"); }), EndsWith("error longhaul: hub gone\n"));
+}
+
+TEST(Log, BeginsEachLineWithDateTimeAndZone) {
+  EXPECT_THAT(stderr_of([] { Log().info("listening"); }),
+              MatchesRegex("20[0-9][0-9]-[0-9]+-[0-9]+T[0-9]+:[0-9]+:[0-9]+[.][0-9]+Z info "
+                           "longhaul: listening\n"));
 }
 
 TEST(Log, IsSilentWhenOff) {

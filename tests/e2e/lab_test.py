@@ -135,6 +135,13 @@ class Results(LabCommand):
         self.assertIsNone(json.loads(done.stdout)["runs"][0]["time_to_target_s"])
 
 
+class Quiet(LabCommand):
+    def test_says_nothing_while_it_runs(self):
+        done = self.longhaul("lab", "smoke", "--recipe", "d-sgd", "--set", "train.steps=5", "--quiet")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("report", done.stdout)
+
+
 class Refusals(LabCommand):
     def test_wrong_scenarios_are_refused_with_the_place_and_what_was_expected(self):
         base = '[link]\nup = "1mbit"\ndown = "1mbit"\nlatency = "10ms"\n[[replica]]\ncount = 2\n'

@@ -212,6 +212,32 @@ class Export(Guests):
         self.assertFalse((self.directory / "m").exists())
 
 
+class Logs(Guests):
+    def lines(self, *arguments):
+        """What a hub says until a replica has come and gone."""
+        hub = Process(self, LONGHAUL, "hub", "smoke", "--listen", "127.0.0.1:0", "--json", "--start-with", 1, "--patience",
+                      "0s", "--set", "train.steps=3", "--set", "replica.step_time=1ms", *arguments)
+        port = hub.until(lambda event: event["event"] == "listening", "the hub listens")["port"]
+        light = Process(self, HONEST, "--hub", f"127.0.0.1:{port}")
+        self.assertEqual(light.wait(), 0, light.errors)
+        self.assertEqual(hub.wait(), 0, hub.errors)
+        return hub.errors
+
+    def test_lines_have_date_time_and_zone_and_their_level_can_be_chosen(self):
+        lines = self.lines()
+        self.assertTrue(lines)
+        for line in lines:
+            self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (info|warning) hub: ")
+        self.assertEqual(self.lines("--log-level", "warning"), [])
+        self.assertEqual(self.lines("--quiet"), [])
+
+    def test_wrong_use(self):
+        for command in (("hub", "smoke"), ("train",), ("lab", "smoke"), ("rehearse", "smoke")):
+            with self.subTest(command=command):
+                self.assert_refused(self.longhaul(*command, "--log-level", "loud"), "--log-level", "warning", "loud")
+                self.assert_refused(self.longhaul(*command, "--log-level", "info", "--quiet"), "--log-level", "--quiet")
+
+
 class Ending(Guests):
     def test_a_new_directory_is_for_its_owner_only(self):
         Hub(self, "--dir", "new/run/")
