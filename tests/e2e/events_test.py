@@ -99,7 +99,7 @@ class Programs(Guests):
 
     def run_train(self):
         """Three replicas, with checkpoints and copies to evaluate; the hub is killed and comes back."""
-        settings = ("--dir", "run", "--set", "train.steps=60", "--set", "train.stop=steps", "--set", "eval.every=20")
+        settings = ("--dir", "run", "--set", "train.steps=60", "--set", "train.stop=steps", "--set", "eval.every=10")
         hub = self.hub(*settings)
         replicas = [Process(self, LONGHAUL, "train", "--hub", f"127.0.0.1:{hub.port}", "--name", f"r{slot}", "--slot", slot,
                             "--json", "--paced", "--checkpoint", "checkpoints", "--checkpoint-every", 10,
@@ -149,7 +149,7 @@ class Programs(Guests):
     def test_an_hour_of_a_quiet_run_is_under_a_megabyte(self):
         """tests/apps/status_pace_test.cpp counts the statuses of an hour: at most 365."""
         hub = Process(self, LONGHAUL, "hub", "smoke", "--listen", "127.0.0.1:0", "--json", "--recipe", "static", "--set",
-                      "train.steps=150", "--set", "eval.every=1000")
+                      "train.steps=150")
         port = hub.until(lambda event: event["event"] == "listening", "the hub listens")["port"]
         light = Process(self, HONEST, "--replicas", 3, "--hub", f"127.0.0.1:{port}", "--step-time", "20ms")
         self.assertEqual(light.wait(), 0, light.errors)
