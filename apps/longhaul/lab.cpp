@@ -18,6 +18,7 @@ int print_config(const std::vector<lab::StudyPoint>& points) {
                             "--print-config: expected one seed and no --grid, which make " +
                                 std::to_string(points.size()) + " configurations"});
   lab::Scenario scenario = points.front().scenario;
+  if (!scenario.train.stop) scenario.train.stop = "steps";  // what a lab does
   scenario.recipes.clear();
   for (const lab::RecipeChoice& recipe : points.front().recipes)
     scenario.recipes.push_back(recipe.text);

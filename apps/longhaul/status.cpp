@@ -49,12 +49,12 @@ void add_status(CLI::App& program, Run& run) {
   CLI::App* status =
       program.add_subcommand("status", "Show the state of a run: replicas, round, plan, links");
   add_visit_options(*status, arguments->visit);
-  const CLI::Option* watch =
-      status
-          ->add_option("--watch", arguments->interval,
-                       "Ask again at this interval, until Ctrl-C; with --json, one line per answer")
-          ->expected(0, 1)
-          ->capture_default_str();
+  const CLI::Option* watch = status
+                                 ->add_option("--watch", arguments->interval,
+                                              "Ask again at this interval, until the run is done "
+                                              "or Ctrl-C; with --json, one line per answer")
+                                 ->expected(0, 1)
+                                 ->capture_default_str();
   status->footer(
       "Examples:\n"
       "  longhaul status --invite berlin.invite\n"

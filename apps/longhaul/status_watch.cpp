@@ -30,11 +30,11 @@ void pause_for(Seconds interval) {
 class Screen {
  public:
   void show(const std::string& text) {
-    if (is_terminal_) {
-      std::cout << "\033[H\033[J" << text << std::flush;
-    } else {
-      std::cout << (is_first_ ? "" : "\n") << text << std::flush;
-    }
+    std::cout << (is_terminal_ ? "\033[H\033[J"
+                  : is_first_  ? ""
+                               : "\n")
+              << access::to_text(access::wall_now()) << '\n'
+              << text << std::flush;
     is_first_ = false;
   }
 
@@ -49,6 +49,10 @@ Result<v1::StatusReport> ask_once(const HubAccess& access) {
                         is_interrupted);
 }
 
+bool is_done(const v1::StatusReport& report) {
+  return report.steps() > 0 && report.step() >= report.steps();
+}
+
 std::string json_line(const v1::StatusReport& report) {
   return status_json(report).dump(-1, ' ', false,
                                   nlohmann::ordered_json::error_handler_t::replace) +
@@ -60,22 +64,26 @@ std::string json_line(const v1::StatusReport& report) {
 int watch_status(const HubAccess& access, const WatchOptions& options) {
   notice_interrupts();
   Screen screen;
-  std::string last;
+  bool was_there = false;
   for (; !is_interrupted(); pause_for(options.interval)) {
     const Result<v1::StatusReport> report = ask_once(access);
     if (is_interrupted()) break;
-    const bool is_away = !report.ok() && report.error().code != ErrorCode::kMismatch;
-    if (!report.ok() && (last.empty() || !is_away)) return complain("status", report.error());
-    if (options.json) {
-      if (is_away) std::cerr << "longhaul status: " << report.error().message << '\n';
-      if (report.ok()) std::cout << json_line(*report) << std::flush;
-      last = "seen";
+    if (!report.ok()) {
+      const bool is_away = was_there && report.error().code != ErrorCode::kMismatch;
+      if (!is_away || options.json) (void)complain("status", report.error());
+      if (!is_away) return kExitFailed;
+      if (!options.json)
+        screen.show("The hub is away, trying again: " + report.error().message + '\n');
       continue;
     }
-    const std::string now = access::to_text(access::wall_now()) + '\n';
-    if (report.ok()) last = status_text(*report);
-    screen.show(
-        now + (is_away ? "The hub is away, trying again: " + report.error().message + '\n' : last));
+    was_there = true;
+    const bool is_over = is_done(*report);
+    if (options.json) {
+      std::cout << json_line(*report) << std::flush;
+    } else {
+      screen.show(status_text(*report) + (is_over ? "\nThe run is done.\n" : ""));
+    }
+    if (is_over) return kExitDone;
   }
   return kExitInterrupted;
 }

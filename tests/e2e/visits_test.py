@@ -91,6 +91,19 @@ class Watch(Guests):
         watch.child.send_signal(signal.SIGINT)
         self.assertEqual(watch.wait(), 130)
 
+    def test_ends_when_the_run_is_done(self):
+        hub = Hub(self, "--dir", "run", recipe="d-sgd", steps=30)
+        honest = self.honest("--hub", hub.address, "--name", "honest")
+        self.assertEqual(honest.wait(), 0, honest.errors)
+        self.assertEqual(hub.wait(), 0, hub.errors)
+        # A hub on the directory of a run that is done waits for those who missed its end.
+        again = Process(self, LONGHAUL, "hub", "smoke", "--listen", "127.0.0.1:0", "--json", "--recipe", "d-sgd",
+                        "--set", "train.steps=30", "--set", "replica.step_time=20ms", "--dir", "run", "--patience", "1h")
+        port = again.until(lambda event: event["event"] == "listening", "the hub listens")["port"]
+        done = self.longhaul("status", "--hub", f"127.0.0.1:{port}", "--watch", "100ms")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(done.stdout.endswith("The run is done.\n"))
+
     def test_blocks_follow_each_other_in_a_pipe(self):
         hub = Hub(self)
         with subprocess.Popen([LONGHAUL, "status", "--hub", hub.address, "--watch", "100ms"], stdout=subprocess.PIPE,
