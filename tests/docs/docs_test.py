@@ -78,7 +78,8 @@ class Pages(unittest.TestCase):
             if page.parent != ROOT / "docs":
                 continue
             with self.subTest(page=page.name):
-                self.assertRegex(page.read_text(encoding="utf-8"), r"\A# [^\n]+\n\n\*[^*]+\?\*\n")
+                head = page.read_text(encoding="utf-8")[:200]
+                self.assertRegex(head, r"\A# [^\n]+\n\n\*[^*]+\?\*\n", "expected a heading, an empty line, *the question?*")
 
     def test_troubleshooting_quotes_messages_that_the_code_has(self):
         sources = [*ROOT.glob("longhaul/**/*.cpp"), *ROOT.glob("apps/**/*.cpp"), *ROOT.glob("trainer/**/*.cpp")]
@@ -103,6 +104,12 @@ class Readme(unittest.TestCase):
         for line in filter(None, map(str.strip, block.splitlines())):
             self.assertIn(line, built, "not in the example, or not in this order")
             built = built[built.index(line) + 1:]
+
+    def test_its_cmake_is_that_of_a_project_which_is_built(self):
+        built = (ROOT / "tests/consumer/CMakeLists.txt").read_text(encoding="utf-8")
+        block = re.search(r"^```cmake\n(.*?)^```", self.TEXT, re.MULTILINE | re.DOTALL).group(1)
+        for words in block.splitlines():
+            self.assertIn(words.replace("(longhaul ", "(../.. longhaul ").replace("my_program", "consumer"), built)
 
     def test_counts_the_recipes(self):
         self.assertEqual(int(re.search(r"(\d+) methods and baselines", self.TEXT).group(1)), len(rows_of_the_code()))
