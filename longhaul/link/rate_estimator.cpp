@@ -12,6 +12,8 @@ constexpr double kGain = 0.5;          // of a sample that is near
 constexpr double kCautiousGain = 0.3;  // of one that is far and not confirmed yet
 constexpr std::size_t kConfirmed = 2;  // samples that make a far one a change
 constexpr double kSpreadGain = 0.1;
+constexpr double kMuchHigher = 0.5;  // than the level: more than the way of measuring may explain
+constexpr double kFewBytes = 4400;   // three packets: most of it may come with the first chunk
 
 }  // namespace
 
@@ -23,10 +25,12 @@ Told RateEstimator::add(const TransferSample& sample) {
   if (!level_ || is_guess_) {
     level_ = log_rate;
     is_guess_ = told.duration < trusted_;
-  } else if (!told.is_app_limited || log_rate > *level_) {
+  } else if (!told.is_app_limited) {
     follow(log_rate);
-  } else if (!sample.is_app_limited && sample.duration >= trusted_ && log_rate < *level_ - kNear) {
-    return Told::kDoubt;
+  } else {
+    raise(log_rate);
+    const bool is_slow = sample.duration >= trusted_ && log_rate < *level_ - kNear;
+    if (is_slow && !sample.is_app_limited) return Told::kDoubt;
   }
   return told.is_app_limited || told.duration < trusted_ ? Told::kNothing : Told::kLevel;
 }
@@ -35,7 +39,7 @@ Told RateEstimator::add(const TransferSample& sample) {
 bool RateEstimator::is_short(const TransferSample& sample) const {
   const bool would_be = !is_guess_ && !sample.is_probe && sample.duration < kMostBusy &&
                         sample.bytes < trusted_.count() * std::exp(*level_);
-  return would_be || sample.duration < trusted_;
+  return would_be || (sample.duration < trusted_ && !sample.is_probe);
 }
 
 // Makes one sample of short ones. False while it is too short still.
@@ -44,6 +48,7 @@ bool RateEstimator::gather(TransferSample& sample) {
     gathered_ = {};  // older, and not better
     return true;
   }
+  if (sample.bytes < kFewBytes && sample.duration < trusted_) return false;
   gathered_.bytes += sample.bytes;
   gathered_.duration += sample.duration;
   if (gathered_.duration < trusted_) return false;
@@ -70,6 +75,20 @@ void RateEstimator::follow(double log_rate) {
   const double level = *level_;
   level_ = *std::ranges::min_element(apart_, {},
                                      [level](double rate) { return std::abs(rate - level); });
+  apart_.clear();
+}
+
+// By app-limited samples, to the lower of two.
+void RateEstimator::raise(double log_rate) {
+  if (log_rate < *level_ + kMuchHigher) {
+    higher_.reset();
+    return;
+  }
+  if (!higher_) {
+    higher_ = log_rate;
+    return;
+  }
+  level_ = std::min(log_rate, *std::exchange(higher_, std::nullopt));
   apart_.clear();
 }
 

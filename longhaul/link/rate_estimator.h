@@ -36,10 +36,11 @@ enum class Told : std::uint8_t {
 class RateEstimator {
  public:
   RateEstimator() = default;
-  // Transfers that are shorter than `trusted`, or would be at the level and are no probes, are
-  // added up until they have lasted so long. Gaps between their pieces weigh much, so they can only
-  // raise the level, as app-limited ones do. A first one counts at any length, until there is a
-  // better one.
+  // Transfers that are shorter than `trusted`, or would be at the level, are added up until they
+  // have lasted so long; probes are not, and those of a few packets tell nothing. Gaps between
+  // pieces weigh much in them, and pieces that came together with the first one count for no time.
+  // So they can only raise the level, where they show a much higher one twice in a row. A first one
+  // counts at any length, until there is a better one.
   explicit RateEstimator(Seconds trusted) : trusted_(trusted) {}
 
   Told add(const TransferSample& sample);
@@ -53,13 +54,15 @@ class RateEstimator {
   [[nodiscard]] bool is_short(const TransferSample& sample) const;
   bool gather(TransferSample& sample);
   void follow(double log_rate);
+  void raise(double log_rate);
 
   Seconds trusted_{};
-  bool is_guess_ = false;        // the level is one short transfer's
-  TransferSample gathered_;      // short ones, together
-  std::optional<double> level_;  // logarithm of bytes per second
-  double spread_ = 0;            // mean distance of samples from the level, in the logarithm
-  std::vector<double> apart_;    // samples in a row that lie far from the level, on the same side
+  bool is_guess_ = false;         // the level is one short transfer's
+  TransferSample gathered_;       // short ones, together
+  std::optional<double> level_;   // logarithm of bytes per second
+  double spread_ = 0;             // mean distance of samples from the level, in the logarithm
+  std::vector<double> apart_;     // samples in a row that lie far from the level, on the same side
+  std::optional<double> higher_;  // what short ones have shown, if they did the last time
 };
 
 }  // namespace longhaul

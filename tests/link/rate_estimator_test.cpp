@@ -141,19 +141,52 @@ TEST(RateEstimator, ProbesTellHoweverFewBytesTheyHave) {
   EXPECT_NEAR(typical(estimator), 5e7, 1);
 }
 
+// A transfer of 8 ms that is seen up to 4 ms early or late.
+TransferSample short_transfer(std::mt19937_64& random, double bytes = 8e3) {
+  const double jitter_s = 0.004 * (static_cast<double>(random() % 2001) / 1000 - 1);
+  return {.bytes = bytes, .duration = Seconds(0.008 + jitter_s)};
+}
+
 // Bytes come together where the receiver was busy, and apart where it was not: none of it shows.
-TEST(RateEstimator, ShortTransfersRaiseItByWhatTheyShowTogether) {
+TEST(RateEstimator, ShortTransfersRaiseItWhereTheyShowAMuchFasterLink) {
   std::mt19937_64 random(5);
   RateEstimator estimator(Seconds(0.02));
   (void)estimator.add(lasting(0.1, 1e5));
-  double most = 0;
+  for (int i = 0; i < 20; ++i) (void)estimator.add(short_transfer(random));
+  EXPECT_NEAR(typical(estimator) / 1e6, 1, 0.3);
+}
+
+// What raises and never lowers climbs to the highest that noise shows.
+TEST(RateEstimator, ShortTransfersDoNotRaiseItByTheirNoise) {
+  std::mt19937_64 random(5);
+  RateEstimator estimator(Seconds(0.02));
+  (void)estimator.add(lasting(0.1, 1e6));
   for (int i = 0; i < 1000; ++i) {
-    const double jitter_s = 0.004 * (static_cast<double>(random() % 2001) / 1000 - 1);
-    (void)estimator.add({.bytes = 4e3, .duration = Seconds(std::max(0.0, 0.004 + jitter_s))});
-    most = std::max(most, typical(estimator));
+    (void)estimator.add(short_transfer(random));
+    ASSERT_NEAR(typical(estimator), 1e6, 1) << i;
   }
-  EXPECT_GT(typical(estimator), 0.9e6);
-  EXPECT_LT(most, 2e6);
+}
+
+// The rest of 2.4 kB comes in the slice of a link, or the packet, after that of the first kilobyte,
+// which had room for a part of it: 1.4 kB in the time of 1.05 kB. Of fewer, all comes at once.
+TEST(RateEstimator, TransfersOfAFewPacketsTellNothing) {
+  RateEstimator estimator(Seconds(0.02));
+  (void)estimator.add(lasting(0.1, 675e3));
+  for (int i = 0; i < 1000; ++i)
+    EXPECT_EQ(estimator.add({.bytes = 1400, .duration = Seconds(1050 / 675e3)}), Told::kNothing);
+  for (int i = 0; i < 1000; ++i)
+    EXPECT_EQ(estimator.add({.bytes = 900, .duration = Seconds(1e-4)}), Told::kNothing);
+  EXPECT_NEAR(typical(estimator), 675e3, 1);
+}
+
+// A probe is as long as the level says: one that is short shows a faster link by itself.
+TEST(RateEstimator, AShortProbeTells) {
+  RateEstimator estimator(Seconds(0.02));
+  (void)estimator.add(lasting(0.1, 1e6));
+  TransferSample probe = lasting(0.005, 1e7);
+  probe.is_probe = true;
+  for (int i = 0; i < 2; ++i) (void)estimator.add(probe);
+  EXPECT_NEAR(typical(estimator), 1e7, 10);
 }
 
 TEST(RateEstimator, AShortTransferIsBetterThanNone) {
