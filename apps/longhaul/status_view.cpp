@@ -14,6 +14,11 @@ nlohmann::ordered_json bits_or_null(double bytes_per_second) {
   return bytes_per_second * 8;
 }
 
+nlohmann::ordered_json seconds_or_null(double seconds) {
+  if (seconds <= 0) return nullptr;
+  return seconds;
+}
+
 std::string rate_text(double bytes_per_second) {
   return bytes_per_second <= 0 ? "-" : to_string(Bandwidth{.bytes_per_second = bytes_per_second});
 }
@@ -87,6 +92,8 @@ nlohmann::ordered_json status_json(const v1::StatusReport& report) {
           {"period_steps", report.plan().period_steps()},
           {"merge", report.plan().merge()},
           {"reason", report.reason()},
+          {"step_time_s", seconds_or_null(report.step_time_s())},
+          {"predicted_step_time_s", seconds_or_null(report.predicted_step_time_s())},
           {"refused", report.refused()},
           {"strangers", report.strangers()},
           {"rejected", report.rejected()},
@@ -102,6 +109,8 @@ std::string status_text(const v1::StatusReport& report) {
     text += "round     " + std::to_string(report.next_round()) + '\n';
     text += "plan      " + plan_text(report.plan()) + '\n';
     if (!report.reason().empty()) text += "because   " + plain(report.reason()) + '\n';
+    text += "pace      " + time_text(report.step_time_s()) + " a step, predicted " +
+            time_text(report.predicted_step_time_s()) + '\n';
   } else {
     text += "round     none yet: waits for its replicas\n";
   }

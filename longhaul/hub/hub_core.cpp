@@ -382,6 +382,8 @@ HubStatus HubCore::status() const {
                    .ends_at_target = setup_.ends_at_target,
                    .digest = final_digest_,
                    .reason = reason_,
+                   .step_time = cost_.step_time(),
+                   .predicted_step_time = predicted_step_time(),
                    .refused = refused_,
                    .strangers = strangers_,
                    .rejected = rejected_,

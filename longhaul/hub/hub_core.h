@@ -16,6 +16,7 @@
 #include "longhaul/hub/session.h"
 #include "longhaul/hub/training.h"
 #include "longhaul/plan/measurements.h"
+#include "longhaul/plan/round_cost.h"
 #include "longhaul/sync/step_rate.h"
 #include "longhaul/sync/target.h"
 #include "longhaul/transport/stream_mailbox.h"
@@ -78,10 +79,12 @@ struct HubStatus {
   std::string digest{};  // of the model, once the run is finished
   Plan plan;
   std::string reason;
-  std::uint64_t refused = 0;     // joins
-  std::uint64_t strangers = 0;   // connections that ended before anyone said who they are
-  std::uint64_t rejected = 0;    // payloads and chunks
-  std::uint64_t mismatches = 0;  // digests of the shared model
+  Seconds step_time{};            // measured under the plan in force; 0: not known yet
+  Seconds predicted_step_time{};  // of that plan, by what is known now
+  std::uint64_t refused = 0;      // joins
+  std::uint64_t strangers = 0;    // connections that ended before anyone said who they are
+  std::uint64_t rejected = 0;     // payloads and chunks
+  std::uint64_t mismatches = 0;   // digests of the shared model
   std::map<std::string, ReplicaStatus> replicas;
 };
 
@@ -176,6 +179,8 @@ class HubCore {
   void probe_idle_links();
   static void send_probe(Session& session, std::size_t bytes);
   [[nodiscard]] Conditions conditions() const;  // of the members; empty while one is not known
+  void measure(const RoundOutcome& round, const Conditions& replicas, TimePoint now);
+  [[nodiscard]] Seconds predicted_step_time() const;
 
   // hub_rounds.cpp: updates in, means out.
   void on_update(Session& session, Arrival arrival, TimePoint now);
@@ -250,6 +255,8 @@ class HubCore {
   std::optional<Error> failure_;  // of the journal: nothing goes on
   TimePoint now_;                 // of the event under way
   RepeatFilter repeats_;
+  RoundCost cost_;
+  RoundSize last_size_;  // of the last round that has closed
   std::uint64_t refused_ = 0;
   std::uint64_t strangers_ = 0;
   std::uint64_t rejected_ = 0;

@@ -1,8 +1,10 @@
 // HubCore: what it knows of the links, for planners.
 #include <algorithm>
+#include <utility>
 
 #include "longhaul/exchange/protocol.h"
 #include "longhaul/hub/hub_core.h"
+#include "longhaul/plan/step_time.h"
 
 namespace longhaul {
 namespace {
@@ -104,7 +106,23 @@ Conditions HubCore::conditions() const {
     if (!replica.status.measured.is_complete()) return {};
     all.push_back(replica.status.measured.conditions());
   }
-  return all;
+  return cost_.set_in(std::move(all));
+}
+
+void HubCore::measure(const RoundOutcome& round, const Conditions& replicas, TimePoint now) {
+  last_size_ = round.size;
+  cost_.add({.step = round.step,
+             .closed_at = now.time_since_epoch(),
+             .plan = training_->model().plan(),
+             .size = round.size},
+            replicas);
+}
+
+Seconds HubCore::predicted_step_time() const {
+  const Conditions replicas = conditions();
+  if (!training_ || replicas.empty()) return {};
+  const Plan& plan = training_->model().plan();
+  return longhaul::step_time(replicas, last_size_, plan.delay_steps, plan.period_steps);
 }
 
 }  // namespace longhaul

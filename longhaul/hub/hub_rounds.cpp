@@ -65,8 +65,10 @@ void HubCore::close_rounds(TimePoint now) {
   while (training_) {
     const std::optional<TimePoint> at = training_->book().closes_at();
     if (!at || *at > now) return;
-    Result<RoundOutcome> outcome = training_->close_next(conditions());
+    const Conditions replicas = conditions();
+    Result<RoundOutcome> outcome = training_->close_next(replicas);
     if (!outcome.ok()) return fail(outcome.error());
+    measure(*outcome, replicas, now);
     if (outcome->decision) reason_ = outcome->decision->reason;
     for (const auto& [id, session] : sessions_) send_means(*session);
     if (watcher_) watcher_({.outcome = *outcome, .time = now});

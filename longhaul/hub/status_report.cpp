@@ -41,6 +41,8 @@ v1::StatusReport report_of(const HubStatus& status, const v1::Task& task) {
   report.set_next_round(status.next_round);
   *report.mutable_plan() = to_message(status.plan);
   report.set_reason(status.reason);
+  report.set_step_time_s(status.step_time.count());
+  report.set_predicted_step_time_s(status.predicted_step_time.count());
   report.set_refused(status.refused);
   report.set_strangers(status.strangers);
   report.set_rejected(status.rejected);

@@ -25,6 +25,15 @@ std::unique_ptr<Planner> planner_of(const TrainingSetup& setup, std::size_t elem
                                  setup.engine.recipe.means_down(), setup.engine.layers));
 }
 
+RoundSize size_of(std::span<const Submission> submissions, const RoundMean& mean) {
+  RoundSize size;
+  for (const Submission& one : submissions)
+    size.up = std::max(size.up, static_cast<double>(one.payload.size()));
+  for (const DownLoad& one : mean.down)
+    size.down = std::max(size.down, static_cast<double>(one.bytes));
+  return size;
+}
+
 TrainingSetup with_plan(TrainingSetup setup, const Plan& plan) {
   setup.engine.recipe.plan = plan;
   return setup;
@@ -233,8 +242,10 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
     weights += entry.weight;
   }
   RoundMean mean = mean_of_round(submissions, open.elements, workers_).value();
-  RoundOutcome outcome{
-      .step = closing.step, .from = journal_.end(), .members = closing.members.size()};
+  RoundOutcome outcome{.step = closing.step,
+                       .from = journal_.end(),
+                       .members = closing.members.size(),
+                       .size = size_of(submissions, mean)};
   if (planner_ && !conditions.empty()) {
     planner_->expect(conditions.size());
     outcome.decision =

@@ -48,6 +48,7 @@ struct RoundOutcome {
   std::uint64_t from = 0;  // no other round closed from this step on
   std::uint64_t next = 0;  // the round after it
   std::size_t members = 0;
+  RoundSize size;  // the largest that a member has sent and is sent
   std::vector<Contributor> contributors;
   std::optional<Decision> decision;  // a new plan, which goes with the mean
 };

@@ -15,9 +15,12 @@ namespace {
 constexpr std::array<int, 10> kRoundNumbers = {100, 125, 160, 200, 250, 315, 400, 500, 630, 800};
 constexpr std::size_t kPeriodsInARun = 10;
 constexpr double kAgreementGain = 0.1;
-constexpr std::size_t kRoundsBetweenChanges = 10;
-constexpr double kWorthAChange = 1.07;  // predicted gain that a change must bring
-constexpr double kWorthItAtOnce = 1.3;  // and one that does not wait
+constexpr double kRoundsBetweenChanges = 10;
+constexpr Seconds kMinute{60.0};
+constexpr double kWorthAChange = 1.07;    // predicted gain that a change must bring
+constexpr double kWorthItAtOnce = 1.3;    // and one that does not wait
+constexpr double kMoreForAChange = 0.08;  // where rounds are so short that noise is most of them
+constexpr double kMoreAtOnce = 0.7;
 constexpr double kWorthANewRule = 0.5;  // the other rule may seem slower, as it does not diverge
 constexpr double kWorthAWord = 0.95;    // a fall of rates to less than this part of them
 
@@ -58,9 +61,10 @@ void AutoPlanner::expect(std::size_t replicas) {
 }
 
 // Between the two thresholds the rule stays what it is.
-void AutoPlanner::note_agreement(double agreement) {
+void AutoPlanner::note_agreement(double agreement, double rounds) {
   if (!std::isfinite(agreement)) return;  // of a run that diverges
-  agreement_ = agreement_ ? *agreement_ + kAgreementGain * (agreement - *agreement_) : agreement;
+  agreement_ =
+      agreement_ ? *agreement_ + rounds * kAgreementGain * (agreement - *agreement_) : agreement;
   if (rounds_ < kRoundsBetweenChanges || !limits_.may_look_ahead) return;
   if (*agreement_ < kDisagreement && merge_ != Merge::kAhead) set_merge(Merge::kAhead);
   if (*agreement_ > kAgreement && merge_ != Merge::kLate) set_merge(Merge::kLate);
@@ -107,7 +111,7 @@ class AutoPlanner::Search {
     set(period);
     if (paces_.computing() * fewest_ >= least_) return false;
     const auto borne = std::ranges::partition_point(choices_, [&](const RoundSize& size) {
-      return paces_.least(size, period.steps, fall_) <= paces_.computing();
+      return paces_.least(size, period.steps, fall_) <= paces_.busy(period.steps);
     });
     const auto start =
         static_cast<std::size_t>(std::max(borne - choices_.begin(), std::ptrdiff_t{1})) - 1;
@@ -116,7 +120,7 @@ class AutoPlanner::Search {
       try_ratio(choice);
     }
     for (std::size_t choice = start; choice-- > 0;) {
-      if (paces_.computing() * steps_of(choice) >= least_) break;
+      if (paces_.busy(period.steps) * steps_of(choice) >= least_) break;
       try_ratio(choice);
     }
     return true;
@@ -196,13 +200,35 @@ int AutoPlanner::most_period() const {
   return std::clamp(static_cast<int>(limits_.steps / kPeriodsInARun), 1, limits_.most_period);
 }
 
+// How much of a full round has passed with this one.
+double AutoPlanner::pass_time(const RoundFacts& facts) {
+  const Plan& plan = facts.current;
+  const Seconds took = plan.period_steps * step_time(facts.replicas, sizes_.at(plan.keep_ratio),
+                                                     plan.delay_steps, plan.period_steps);
+  const double part = std::min(1.0, took / kFullRound);
+  const double rounds = part * part;  // as the noise of a time is the same for short and long ones
+  time_ += took;
+  rounds_ += rounds;
+  return rounds;
+}
+
+// The gain that is enough at this time, after a round that counts for so much.
+double AutoPlanner::worth_a_change(double rounds) const {
+  const bool is_soon = rounds_ - last_change_ < kRoundsBetweenChanges;
+  const bool is_restless =
+      changes_.size() == kMostChangesAMinute && time_ - changes_.front() < kMinute;
+  return is_soon || is_restless ? kWorthItAtOnce + (1 - rounds) * kMoreAtOnce
+                                : kWorthAChange + (1 - rounds) * kMoreForAChange;
+}
+
 std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
   // Of a run that goes on with another planner, the rule stays until the replicas say otherwise.
   if (rounds_ == 0 && facts.current.merge != merge_) set_merge(facts.current.merge);
-  ++rounds_;
-  note_agreement(facts.agreement);
-  risk_.note(facts.replicas);
+  const double rounds = pass_time(facts);
+  note_agreement(facts.agreement, rounds);
+  risk_.note(facts.replicas, rounds);
   Decision wanted = search(facts.replicas);
+  const double wished_for = std::exchange(wished_for_, 0) + rounds;
   if (wanted.plan == facts.current) return std::nullopt;
   const Decision kept = predicted(facts.replicas, sizes_.at(facts.current.keep_ratio),
                                   facts.current, model_of(facts.current.merge), risk_.factor());
@@ -213,9 +239,14 @@ std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
   }
   const double gain = kept.time() / wanted.time();
   const bool has_new_rule = wanted.plan.merge != facts.current.merge;
-  const bool is_soon = rounds_ - last_change_ < kRoundsBetweenChanges;
-  if (!has_new_rule && gain < (is_soon ? kWorthItAtOnce : kWorthAChange)) return std::nullopt;
+  if (!has_new_rule && gain < worth_a_change(rounds)) return std::nullopt;
+  if (wished_for < 1) {
+    wished_for_ = wished_for;
+    return std::nullopt;
+  }
   last_change_ = rounds_;
+  changes_.push_back(time_);
+  if (changes_.size() > kMostChangesAMinute) changes_.pop_front();
   wanted.reason = reason_of(facts.replicas, sizes_, wanted, why());
   return wanted;
 }

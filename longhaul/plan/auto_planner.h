@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
@@ -23,6 +24,11 @@ constexpr int kMostAutoDelay = 16;
 constexpr int kMostAutoPeriod = 32;
 // A period above one is chosen where it is predicted to be so many times faster than none.
 constexpr double kWorthAPeriod = 1.15;
+
+constexpr Seconds kFullRound{0.05};
+// No more changes than that in a minute, so that a person can follow; a plan that has become bad is
+// left at once.
+constexpr std::size_t kMostChangesAMinute = 5;
 
 // The keep ratios that the planner chooses from: the limits, and ten round numbers in a decade
 // (1 %, 1.25 %, 1.6 %, …). Measurements that differ by little mostly lead to the same plan, hence
@@ -46,8 +52,11 @@ class AutoPlanner final : public Planner {
   void expect(std::size_t replicas) override;
   Decision first(const Conditions& replicas) override { return best(replicas); }
 
-  // A change must be worth it: better than keeping the current plan by more than a margin, and not
-  // soon after the last change unless the current plan has become bad.
+  // A change must be worth it: better than keeping the current plan by more than a margin. Soon
+  // after the last change, or after several within a minute, the current plan must have become bad.
+  // Rounds that take less than kFullRound count as parts of one, here and in every memory: machines
+  // are milliseconds early or late, which is much for a short one. The weight of a measurement is
+  // the inverse of its variance, so a round of half the time counts for a quarter.
   std::optional<Decision> round_closed(const RoundFacts& facts) override;
 
  private:
@@ -61,7 +70,9 @@ class AutoPlanner final : public Planner {
 
   [[nodiscard]] Decision search(const Conditions& replicas) const;  // without its reason
   [[nodiscard]] IterationModel model_of(Merge merge) const;
-  void note_agreement(double agreement);
+  double pass_time(const RoundFacts& facts);
+  void note_agreement(double agreement, double rounds);
+  [[nodiscard]] double worth_a_change(double rounds) const;
   void set_merge(Merge merge);
   void set_choices();
   [[nodiscard]] int most_period() const;
@@ -76,8 +87,11 @@ class AutoPlanner final : public Planner {
   std::vector<Period> periods_;
   std::optional<double> agreement_;
   FallRisk risk_;
-  std::size_t rounds_ = 0;
-  std::size_t last_change_ = 0;
+  double rounds_ = 0;  // full ones
+  double last_change_ = 0;
+  double wished_for_ = 0;        // rounds in a row in which a change was worth it
+  Seconds time_{};               // of the run, as predicted
+  std::deque<Seconds> changes_;  // the last few
 };
 
 }  // namespace longhaul

@@ -15,9 +15,7 @@ constexpr double kHiddenSlack = 1e-9;
 
 constexpr int kAnyDelay = 1'000'000'000;  // so late that only rates matter
 
-bool takes_no_longer(Seconds step, Seconds computing) {
-  return step <= computing * (1 + kHiddenSlack);
-}
+bool takes_no_longer(Seconds step, Seconds busy) { return step <= busy * (1 + kHiddenSlack); }
 
 Decision least_time(const Conditions& replicas, const RoundSizes& sizes, Merge merge,
                     int most_delay) {
@@ -44,7 +42,7 @@ Decision predicted(const Conditions& replicas, const RoundSize& size, const Plan
   decision.likely_step_time =
       (decision.step_time + paces.of(size, plan.period_steps, fall).at(loop)) / 2;
   decision.relative_steps = model.steps(plan);
-  decision.is_hidden = takes_no_longer(decision.step_time, paces.computing());
+  decision.is_hidden = takes_no_longer(decision.step_time, paces.busy(plan.period_steps));
   return decision;
 }
 
@@ -63,7 +61,7 @@ std::optional<double> largest_hidden_ratio(const Paces& paces, const RoundSizes&
                                            int delay_steps) {
   const Loop loop(delay_steps, 1);
   const auto is_hidden = [&](const RoundSize& size) {
-    return takes_no_longer(paces.of(size).at(loop), paces.computing());
+    return takes_no_longer(paces.of(size).at(loop), paces.busy(1));
   };
   const std::span<const RoundSize> table = sizes.table();
   // The first row that does not hide: sizes ascend, so all after it do not either.

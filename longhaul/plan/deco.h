@@ -28,7 +28,7 @@ struct Decision {
   Seconds step_time{};         // predicted
   Seconds likely_step_time{};  // the same where rates may fall: what planners count with
   double relative_steps = 1;   // predicted steps to the target, synchronous training = 1
-  bool is_hidden = true;       // does communication hide behind computation?
+  bool is_hidden = true;       // does communication hide behind work?
   std::string reason;          // one sentence
 
   // To the target, in units of a synchronous step: what planners minimise.

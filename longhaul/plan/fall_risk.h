@@ -8,8 +8,8 @@ namespace longhaul {
 
 class FallRisk {
  public:
-  // At the end of each round.
-  void note(const Conditions& replicas);
+  // At the end of each round, or of so much of one.
+  void note(const Conditions& replicas, double rounds = 1);
 
   // How many times lower the rates may be the moment after.
   [[nodiscard]] double factor() const;

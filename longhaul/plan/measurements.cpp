@@ -26,12 +26,17 @@ double square_of(const Submission& submission, std::vector<float>& scratch) {
 }  // namespace
 
 void StepTimer::add(Seconds step) {
-  if (last_.size() == kSteps) last_.erase(last_.begin());
-  last_.push_back(step);
+  sum_ += step;
+  ++steps_;
+  if (sum_ < kStretch) return;
+  if (last_.size() == kStretches) last_.erase(last_.begin());
+  last_.push_back(sum_ / steps_);
+  sum_ = Seconds(0);
+  steps_ = 0;
 }
 
 Seconds StepTimer::typical() const {
-  if (last_.empty()) return {};
+  if (last_.empty()) return steps_ == 0 ? Seconds(0) : sum_ / steps_;
   std::vector<Seconds> steps = last_;
   const auto middle = steps.begin() + static_cast<std::ptrdiff_t>((steps.size() - 1) / 2);
   std::ranges::nth_element(steps, middle);

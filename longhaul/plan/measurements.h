@@ -13,15 +13,19 @@
 namespace longhaul {
 
 // How long a replica computes for a step: the median of the last few. One slow step, of a machine
-// that had something else to do, says nothing of the next.
+// that had something else to do, says nothing of the next. Short steps count together, by their
+// mean: seven steps of a millisecond are too short a time to know a machine by.
 class StepTimer {
  public:
   void add(Seconds step);
   [[nodiscard]] Seconds typical() const;  // 0 before the first
 
  private:
-  static constexpr std::size_t kSteps = 7;
-  std::vector<Seconds> last_;  // the oldest first
+  static constexpr std::size_t kStretches = 7;
+  static constexpr Seconds kStretch{0.05};
+  std::vector<Seconds> last_;  // means of stretches, the oldest first
+  Seconds sum_{};              // of the stretch that has begun
+  int steps_ = 0;
 };
 
 // Of one replica. Rates come from transfers, of which there is at least one in each direction

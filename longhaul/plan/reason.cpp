@@ -9,6 +9,7 @@ namespace {
 
 constexpr double kHardlyMore = 0.005;  // steps, over those of synchronous training
 constexpr double kManyMore = 0.5;
+constexpr double kHardlyLonger = 1.01;  // than computing
 
 std::string percent(double share) {
   return formatted(share < 0.0995 ? "%.2g %%" : "%.0f %%", 100 * share);
@@ -41,8 +42,10 @@ std::string reason_of(const Conditions& replicas, const RoundSizes& sizes, const
   text += "; a step carries " + percent(alpha) + " of a dense update and a round trip lasts " +
           rounded(2 * replica.latency / compute) + " steps, so a step takes " +
           to_string(decision.step_time);
-  text += decision.is_hidden ? ", all of it computing"
-                             : " of which " + to_string(compute) + " are computing";
+  const bool is_computing = decision.is_hidden && decision.step_time < compute * kHardlyLonger;
+  text +=
+      is_computing ? ", all of it computing" : " of which " + to_string(compute) + " are computing";
+  if (decision.is_hidden && !is_computing) text += " and the rest is what rounds cost";
   const double more = decision.relative_steps - 1;
   if (more > kManyMore) {
     text += ", and about " + rounded(1 + more) + " times the steps are needed";

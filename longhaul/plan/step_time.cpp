@@ -7,13 +7,14 @@ namespace longhaul {
 Paces::Paces(const Conditions& replicas) {
   links_.reserve(replicas.size());
   for (const ReplicaConditions& replica : replicas) {
-    const Link& link =
-        links_.emplace_back(Link{.compute = replica.compute.count(),
-                                 .round_trip = 2 * replica.latency.count(),
-                                 .per_byte_up = 1 / replica.up.bytes_per_second,
-                                 .per_byte_down = 1 / replica.down.bytes_per_second});
+    const Link& link = links_.emplace_back(
+        Link{.compute = replica.compute.count(),
+             .round_trip = 2 * replica.latency.count() + replica.round_wait.count(),
+             .per_byte_up = 1 / replica.up.bytes_per_second,
+             .per_byte_down = 1 / replica.down.bytes_per_second});
     least_compute_ = links_.size() == 1 ? link.compute : std::min(least_compute_, link.compute);
     compute_ = std::max(compute_, link.compute);
+    round_work_ = std::max(round_work_, replica.round_work.count());
     per_byte_up_ = std::max(per_byte_up_, link.per_byte_up);
     per_byte_down_ = std::max(per_byte_down_, link.per_byte_down);
   }

@@ -33,15 +33,19 @@ class Paces {
   // Of rounds of that size, one in each period. `slower`: as if every rate were so many times
   // lower. Valid as long as this is.
   [[nodiscard]] Pace of(const RoundSize& size, int period_steps = 1, double slower = 1) const;
-  // With a delay so long that only rates matter: the slowest of computing, sending and receiving.
+  // With a delay so long that only rates matter: the slowest of being busy, sending and receiving.
   [[nodiscard]] Seconds least(const RoundSize& size, int period_steps = 1,
                               double slower = 1) const {
     const double of_a_byte = slower / period_steps;
-    return Seconds(std::max(
-        {compute_, size.up * per_byte_up_ * of_a_byte, size.down * per_byte_down_ * of_a_byte}));
+    return Seconds(std::max({busy(period_steps).count(), size.up * per_byte_up_ * of_a_byte,
+                             size.down * per_byte_down_ * of_a_byte}));
   }
   // Of the slowest: no plan is faster.
   [[nodiscard]] Seconds computing() const { return Seconds(compute_); }
+  // Computing, and a step's share of the work of a round.
+  [[nodiscard]] Seconds busy(int period_steps) const {
+    return Seconds(compute_ + round_work_ / period_steps);
+  }
   // The replica whose own loop is the longest: it sets the pace.
   [[nodiscard]] std::size_t slowest(const RoundSize& size) const;
 
@@ -49,7 +53,7 @@ class Paces {
   friend class Pace;
   struct Link {
     double compute = 0;
-    double round_trip = 0;
+    double round_trip = 0;  // with what a round waits for beside it
     double per_byte_up = 0;
     double per_byte_down = 0;
 
@@ -63,6 +67,7 @@ class Paces {
   std::vector<Link> links_;
   double least_compute_ = 0;  // the fastest of all
   double compute_ = 0;        // each the slowest of all
+  double round_work_ = 0;
   double per_byte_up_ = 0;
   double per_byte_down_ = 0;
 };
@@ -71,9 +76,12 @@ class Paces {
 class Pace {
  public:
   [[nodiscard]] Seconds at(const Loop& loop) const {
-    const double length =
-        loop.computed == 1 ? shortest_ : paces_->longest_loop(loop.computed, up_, down_);
-    return Seconds(std::max(least_, length / loop.steps));
+    return Seconds(std::max(least_, length(loop).count() / loop.steps));
+  }
+  // Of the loop, without waiting.
+  [[nodiscard]] Seconds length(const Loop& loop) const {
+    return Seconds(loop.computed == 1 ? shortest_
+                                      : paces_->longest_loop(loop.computed, up_, down_));
   }
   // No more than that, and quickly: the same where all compute equally fast.
   [[nodiscard]] Seconds at_least(const Loop& loop) const {
@@ -92,7 +100,7 @@ class Pace {
   double shortest_;  // loop, with one step of computing in it
 };
 
-// T_avg: the slowest of computing, sending, receiving, and of the whole loop spread over the steps
+// T_avg: the slowest of being busy, sending, receiving, and of the whole loop spread over the steps
 // that it takes. With a round in every step these are delay + 1. A slope: it holds over whole
 // multiples of them once the pipeline is full.
 inline Seconds step_time(const Conditions& replicas, const RoundSize& size, int delay_steps,

@@ -173,6 +173,19 @@ class UnplannedHubLinks : public HubLinks {
   UnplannedHubLinks() : HubLinks("d-sgd") {}
 };
 
+// Computing takes 0.1 s and the link 20 ms: the rest is what a round costs.
+TEST_F(UnplannedHubLinks, DoNotExplainAllOfAStep) {
+  EXPECT_EQ(desk_.core.status().step_time, Seconds(0)) << "not known yet";
+  for (std::uint64_t step = 0; step < 40; ++step) {
+    desk_.advance(Seconds(0.3));
+    desk_.update(joined_, step, testing::dense_payload(1));
+    if (step > 0) continue;
+    EXPECT_LT(desk_.core.status().predicted_step_time.count(), 0.13);
+  }
+  EXPECT_NEAR(desk_.core.status().step_time.count(), 0.3, 1e-6);
+  EXPECT_NEAR(desk_.core.status().predicted_step_time.count(), 0.3, 1e-6);
+}
+
 TEST_F(UnplannedHubLinks, AreNeverProbed) {
   sent_ = 0;
   wait(Seconds(30));

@@ -24,5 +24,22 @@ TEST(StepTimer, FollowsAMachineThatHasBecomeSlowerInFourSteps) {
   EXPECT_EQ(timer.typical(), Seconds(0.05));
 }
 
+// A machine that does something else for 30 ms now and then, in steps of a quarter of a
+// millisecond.
+TEST(StepTimer, KnowsAMachineByMoreThanSevenShortSteps) {
+  StepTimer timer;
+  for (int step = 1; step < 4000; ++step) {
+    const double usual = step % 20 < 10 ? 0.0002 : 0.0003;
+    timer.add(Seconds(step % 700 == 0 ? 0.03 : usual));
+    ASSERT_NEAR(timer.typical().count(), 0.00025, step > 50 ? 0.00002 : 0.0001) << step;
+  }
+}
+
+TEST(StepTimer, KnowsSomethingAfterTheFirstStepHoweverShort) {
+  StepTimer timer;
+  timer.add(Seconds(0.001));
+  EXPECT_EQ(timer.typical(), Seconds(0.001));
+}
+
 }  // namespace
 }  // namespace longhaul
