@@ -26,11 +26,15 @@ nlohmann::ordered_json evaluation_json(const v1::Evaluation& evaluation) {
           {"samples", evaluation.samples()}};
 }
 
-// Who is in a round's mean, with which payload.
-nlohmann::ordered_json contributions(const RoundOutcome& outcome) {
+// Who is in a round's mean, with which payload, and when it had arrived.
+nlohmann::ordered_json contributions(const RoundOutcome& outcome, TimePoint start) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const Contributor& one : outcome.contributors)
+  for (std::size_t i = 0; i < outcome.contributors.size(); ++i) {
+    const Contributor& one = outcome.contributors[i];
     all.push_back({{"slot", one.slot}, {"digest", digest_text(one.digest)}});
+    if (i < outcome.arrivals.size())
+      all.back()["arrived_s"] = Seconds(outcome.arrivals[i] - start).count();
+  }
   return all;
 }
 
@@ -56,12 +60,14 @@ void HubWatcher::operator()(const RoundNews& news) {
     }
   }
   if (lines_ && tells_rounds_ && !news.is_start)
-    (void)lines_->try_push(event_line("round", {{"step", outcome.step},
-                                                {"from", outcome.from},
-                                                {"next", outcome.next},
-                                                {"time_s", time_s},
-                                                {"members", outcome.members},
-                                                {"contributors", contributions(outcome)}}));
+    (void)lines_->try_push(
+        event_line("round", {{"step", outcome.step},
+                             {"from", outcome.from},
+                             {"next", outcome.next},
+                             {"time_s", time_s},
+                             {"monotonic_s", Seconds(news.time.time_since_epoch()).count()},
+                             {"members", outcome.members},
+                             {"contributors", contributions(outcome, *start_)}}));
 }
 
 }  // namespace longhaul::apps

@@ -9,6 +9,8 @@
 namespace longhaul::apps {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr Seconds kBetweenLines{5.0};
 constexpr std::size_t kMostOfAKind = 5;  // lines a minute
 
@@ -30,19 +32,28 @@ TrainNews::TrainNews(bool is_json, LogLevel level, std::uint64_t steps, const Cl
 
 void TrainNews::started(std::size_t slot, std::uint64_t step, bool is_resumed) {
   start_ = since_ = clock_.now();
-  if (is_json_) return event("started", {{"slot", slot}, {"step", step}, {"resumed", is_resumed}});
+  if (is_json_)
+    return event("started", {{"slot", slot},
+                             {"step", step},
+                             {"resumed", is_resumed},
+                             {"monotonic_s", Seconds(start_.time_since_epoch()).count()}});
   log_.info((is_resumed ? "goes on as replica " : "starts as replica ") + std::to_string(slot) +
             " at step " + std::to_string(step));
 }
 
 void TrainNews::step(const StepFacts& facts, std::uint64_t done) {
   if (is_json_)
-    return event("step", {{"step", done},
-                          {"time_s", time_s()},
-                          {"loss", facts.loss},  // null, if it is not finite
-                          {"computing_s", facts.computing.count()},
-                          {"waiting_s", facts.waiting.count()},
-                          {"took_part", facts.stance == Stance::kTakePart}});
+    return event("step",
+                 {{"step", done},
+                  {"time_s", time_s()},
+                  {"loss", facts.loss},  // null, if it is not finite
+                  {"computing_s", facts.computing.count()},
+                  {"waiting_s", facts.waiting.count()},
+                  {"took_part", facts.stance == Stance::kTakePart},
+                  {"computed_s", Seconds(facts.computed - start_).count()},
+                  {"sent_s", time_or_null(facts.messages.sent)},
+                  {"mean_step", facts.messages.round ? Json(*facts.messages.round) : Json()},
+                  {"mean_s", time_or_null(facts.messages.mean)}});
   computing_ += facts.computing;
   waiting_ += facts.waiting;
   if (clock_.now() - since_ < kBetweenLines) return;
@@ -61,6 +72,11 @@ void TrainNews::evaluation(const v1::Evaluation& evaluation) {
                                 {"accuracy", evaluation.accuracy()},
                                 {"samples", evaluation.samples()}});
   evaluation_ = evaluation;
+}
+
+nlohmann::ordered_json TrainNews::time_or_null(const std::optional<TimePoint>& time) const {
+  if (!time) return nullptr;
+  return Seconds(*time - start_).count();
 }
 
 void TrainNews::write_seldom(LogLevel level, const std::string& kind, const std::string& line) {

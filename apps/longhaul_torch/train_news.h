@@ -30,6 +30,8 @@ class TrainNews {
     if (!is_json_) log_.info(what);
   }
 
+  // Since the start, as all times of events.
+  [[nodiscard]] nlohmann::ordered_json time_or_null(const std::optional<TimePoint>& time) const;
   [[nodiscard]] double time_s() const { return Seconds(clock_.now() - start_).count(); }
 
  private:

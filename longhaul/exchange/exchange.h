@@ -38,6 +38,7 @@ struct Mean {
   // The plan for the steps after the one that merges this mean, if it changes: all replicas merge a
   // round in the same step, so all change at the same step.
   std::optional<Plan> next_plan;
+  std::optional<TimePoint> arrived;  // on the clock of the replica; nothing: not known
 };
 
 class Exchange {

@@ -276,6 +276,7 @@ void HubClient::on_mean(Mean mean, std::optional<std::uint64_t> own) {
   {
     const MutexLock lock(mutex_);
     const std::uint64_t step = mean.round.step;
+    mean.arrived = clock_.now();
     means_[step] = {.mean = std::move(mean), .own = own};
   }
   changed_.notify_all();

@@ -255,10 +255,12 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
   JournalRound round{
       .step = closing.step, .from = outcome.from, .part = open.part, .elements = open.elements};
   for (Entry& entry : closing.members) {
-    if (entry.has_submitted)
+    if (entry.has_submitted) {
       round.contributors.push_back({.slot = entry.slot,
                                     .digest = digest_of(entry.payload),
                                     .attendance = std::move(entry.attendance)});
+      outcome.arrivals.push_back(entry.at);
+    }
     if (entry.payload.empty()) continue;
     sent.parts.push_back({.slot = entry.slot,
                           .share = entry.weight / weights,

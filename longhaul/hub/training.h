@@ -50,6 +50,7 @@ struct RoundOutcome {
   std::size_t members = 0;
   RoundSize size;  // the largest that a member has sent and is sent
   std::vector<Contributor> contributors;
+  std::vector<TimePoint> arrivals;   // of their updates, in the same order
   std::optional<Decision> decision;  // a new plan, which goes with the mean
 };
 

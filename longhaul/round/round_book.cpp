@@ -84,7 +84,8 @@ ClosingRound RoundBook::close() {
                      .weight = submitted.weight,
                      .has_submitted = !submitted.is_rejected,
                      .payload = std::move(submitted.payload),
-                     .attendance = std::move(submitted.attendance)};
+                     .attendance = std::move(submitted.attendance),
+                     .at = submitted.at};
   }
   for (auto& [slot, entry] : entries) closing.members.push_back(std::move(entry));
   open_.erase(next_);

@@ -39,6 +39,7 @@ struct Entry {
   bool has_submitted = false;  // else nobody waits for it any longer, or it was rejected
   ByteBuffer payload;          // empty: nothing to send
   Attendance attendance;
+  TimePoint at;  // when it was submitted
 };
 
 struct ClosingRound {

@@ -166,6 +166,7 @@ void Replica::compute(StepFacts& facts) {
   }
   work_.has_gradient(end);
   facts.computing = work_.computing();
+  facts.computed = end;
 }
 
 Result<StepFacts> Replica::step(Deadline deadline) {
@@ -189,7 +190,8 @@ Result<StepFacts> Replica::step(Deadline deadline) {
       engine_->submit(learner_.gradient());
     } else {
       work_ = {};
-      work_.has_gradient(clock_.now());
+      facts_.computed = clock_.now();
+      work_.has_gradient(facts_.computed);
       engine_->sit_out();
     }
   }
@@ -202,6 +204,7 @@ Result<StepFacts> Replica::step(Deadline deadline) {
     if (!replaced.ok()) return replaced.error();
     return step(deadline);
   }
+  facts_.messages = exchange_.take_times();
   waiting_.add(facts_.computing, facts_.waiting, engine_->plan().period_steps);
   tell(facts_);
   work_.end(clock_.now(), facts_.waiting);

@@ -58,6 +58,21 @@ TEST_F(Watching, WritesDigestsAsText) {
   EXPECT_EQ(event.at("contributors").at(0).at("digest"), "0000000000000abc");
 }
 
+TEST(HubWatcher, TellsWhenTheUpdatesOfARoundHadArrived) {
+  const auto lines = std::make_shared<Lines>(kMostLines);
+  HubWatcher watcher(lines, true, Log(LogLevel::kOff));
+  const TimePoint start = time_after(TimePoint{}, Seconds(100));
+  watcher({.outcome = {.decision = Decision{}}, .time = start, .is_start = true});
+  watcher(
+      {.outcome = {.contributors = {{.slot = 3}}, .arrivals = {time_after(start, Seconds(0.5))}},
+       .time = time_after(start, Seconds(0.75))});
+  (void)lines->pop_until(Deadline::min());  // the plan
+  const auto round = nlohmann::json::parse(lines->pop_until(Deadline::min()).value());
+  EXPECT_DOUBLE_EQ(round.at("contributors").at(0).at("arrived_s"), 0.5);
+  EXPECT_DOUBLE_EQ(round.at("time_s"), 0.75);
+  EXPECT_DOUBLE_EQ(round.at("monotonic_s"), 100.75);
+}
+
 TEST_F(Watching, TellsOfARoundThatNobodyWasIn) {
   EXPECT_THAT(told({.outcome = {.step = 7, .from = 7, .next = 8, .decision = Decision{}}}),
               ElementsAre("plan", "round"));
