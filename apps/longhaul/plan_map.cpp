@@ -58,7 +58,16 @@ void add_panel(std::ostringstream& out, const PlanMap& map, const std::string& t
   constexpr double kWidth = 56;
   constexpr double kHeight = 32;
   constexpr double kTop = 60;
-  out << element("text", {{"x", at(left)}, {"y", "24"}, {"font-size", "15"}}, title);
+  out << element("text", {{"x", at(left)}, {"y", "20"}, {"font-size", "15"}}, title);
+  const double width = kWidth * static_cast<double>(map.bandwidths.size());
+  const double middle_row = kTop + kHeight * static_cast<double>(map.latencies.size()) / 2;
+  out << element("text", {{"x", at(left + width / 2)}, {"y", "36"}, {"text-anchor", "middle"}},
+                 "upload bandwidth")
+      << element(
+             "text",
+             {{"text-anchor", "middle"},
+              {"transform", "translate(" + at(left - 50) + ' ' + at(middle_row) + ") rotate(-90)"}},
+             "one-way latency");
   for (std::size_t column = 0; column < map.bandwidths.size(); ++column) {
     const double middle = left + kWidth * (static_cast<double>(column) + 0.5);
     out << element("text", {{"x", at(middle)}, {"y", "48"}, {"text-anchor", "middle"}},
@@ -133,8 +142,7 @@ std::string plan_map_svg(const PlanMap& map) {
   panels << element("rect", {{"width", "100%"}, {"height", "100%"}, {"fill", "white"}}, "");
   add_panel(panels, map, "d-sgd: % of the time spent computing", map.d_sgd, 70);
   add_panel(panels, map, map.recipe + ": % of the time spent computing", map.plan, 740);
-  panels << element("text", {{"x", "70"}, {"y", "305"}},
-                    map.work + "; columns: upload bandwidth, rows: one-way latency");
+  panels << element("text", {{"x", "70"}, {"y", "305"}}, map.work);
   return element("svg",
                  {{"xmlns", "http://www.w3.org/2000/svg"},
                   {"width", "1330"},

@@ -88,6 +88,9 @@ class PlanCommand(CommandTest):
         done = self.longhaul(*GPT2_OVER_A_WAN, "--map", "--out", "map.svg")
         self.assertEqual(done.returncode, 0, done.stderr)
         drawn = xml.dom.minidom.parse(str(self.directory / "map.svg"))
+        texts = [text.firstChild.data for text in drawn.getElementsByTagName("text")]
+        self.assertEqual((texts.count("upload bandwidth"), texts.count("one-way latency")), (2, 2))
+        self.assertTrue(any("124000000 parameters" in text for text in texts), texts)
         self.assertGreater(len(drawn.getElementsByTagName("rect")), 100)
 
     def test_a_map_replaces_no_file_of_others(self):
