@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "longhaul/base/check.h"
@@ -19,6 +21,7 @@ namespace {
 
 constexpr const char* kEvents = "events.jsonl";
 constexpr const char* kResults = "results.json";
+constexpr const char* kCsv = "results.csv";
 constexpr const char* kStudy = "study";
 
 Error cannot_write(const std::filesystem::path& path) {
@@ -42,6 +45,29 @@ void group_by_recipe(std::vector<lab::RunResult>& runs) {
 
 std::string dumped(const nlohmann::ordered_json& json, int indent) {
   return json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+// A word that a shell takes as it is, quoted if it must be.
+std::string shell_word(const std::string& word) {
+  const bool is_plain = !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("-_=.,:/+@%").find(char(c)) != std::string_view::npos;
+  });
+  if (is_plain) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + '\'';
+}
+
+// How this process was called, for who wants to do it again. longhaul-torch has the words of
+// longhaul.
+std::string command_line() {
+  std::ifstream words("/proc/self/cmdline", std::ios::binary);
+  std::string command = "longhaul";
+  std::string word;
+  std::getline(words, word, '\0');  // the program
+  while (std::getline(words, word, '\0')) command += ' ' + shell_word(word);
+  return command;
 }
 
 }  // namespace
@@ -97,16 +123,25 @@ Status LabFiles::add(const lab::RunResult& run) {
   return Done{};
 }
 
-Result<std::vector<lab::RunResult>> LabFiles::finish(const lab::Scenario& scenario) {
+Result<std::vector<lab::RunResult>> LabFiles::finish(const lab::Scenario& scenario,
+                                                     bool is_judged) {
   if (!events_.is_open() && kept_.empty()) return kept_;
   if (Status started = start(); !started.ok()) return started.error();
   Result<std::vector<lab::RunResult>> runs = read_runs(directory_);
   if (!runs.ok()) return runs;
   group_by_recipe(*runs);
-  const std::string json = dumped(results_json(scenario, *runs, lab::Curves::kIncluded), 1);
-  if (Status status = write_file(directory_ / kResults, json + '\n'); !status.ok())
+  lab::ReportOptions options{.version = LONGHAUL_VERSION, .command = command_line()};
+  nlohmann::ordered_json json = results_json(scenario, *runs, lab::Curves::kIncluded);
+  if (is_judged) {
+    options.verdict = lab::verdict_of(*runs);
+    json["oracle"] = verdict_json(*options.verdict);
+  }
+  json["version"] = options.version;
+  if (Status status = write_file(directory_ / kResults, dumped(json, 1) + '\n'); !status.ok())
     return status.error();
-  const std::string page = report_html(scenario, *runs, LONGHAUL_VERSION);
+  if (Status status = write_file(directory_ / kCsv, results_csv(scenario, *runs)); !status.ok())
+    return status.error();
+  const std::string page = report_html(scenario, *runs, options);
   if (Status status = write_file(report(), page); !status.ok()) return status.error();
   return runs;
 }

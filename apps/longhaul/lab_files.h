@@ -32,9 +32,9 @@ class LabFiles {
   // Precondition: started.
   Status add(const lab::RunResult& run);
 
-  // Writes results.json and report.html from events.jsonl, unless there is no run and none has
-  // begun. The runs, grouped by recipe.
-  Result<std::vector<lab::RunResult>> finish(const lab::Scenario& scenario);
+  // Writes results.json, results.csv and report.html from events.jsonl, unless there is no run and
+  // none has begun. The runs, grouped by recipe. `is_judged`: by an oracle.
+  Result<std::vector<lab::RunResult>> finish(const lab::Scenario& scenario, bool is_judged = false);
 
   [[nodiscard]] std::filesystem::path report() const { return directory_ / "report.html"; }
   // Of the run that was interrupted.

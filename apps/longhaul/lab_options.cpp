@@ -81,7 +81,7 @@ CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments) {
                   "Threads; results do not depend on it (default: all cores)")
       ->check(CLI::Range(1, 256));
   lab->add_option("--out", arguments.out,
-                  "Directory for results.json, report.html and events.jsonl (default: "
+                  "Directory for report.html, results.json and .csv, and events.jsonl (default: "
                   "./longhaul-results/SCENARIO, and SCENARIO-replay for --replay)");
   lab->add_option("--checkpoint-every", arguments.checkpoint_every,
                   "Write a checkpoint every N steps; Ctrl-C always writes one (fixed plans only)");

@@ -57,14 +57,29 @@ class Rehearsal {
   [[nodiscard]] std::string fault_report() const;
 
  private:
+  // When a replica did what in a step, on the clock of the run.
+  struct StepTimes {
+    Seconds computed{};  // its gradient was there
+    Seconds computing{};
+    Seconds waiting{};
+    std::optional<Seconds> sent;
+    std::optional<Seconds> mean;  // arrived
+    std::size_t mean_step = 0;    // its round
+  };
+  // A round as the hub saw it, on the clock of the run.
+  struct RoundTimes {
+    Seconds closed{};
+    std::map<std::size_t, Seconds> arrived;  // by slot
+  };
   // Of a replica of the scenario, whichever process it is.
   struct Seat {
     std::unique_ptr<Relay> relay;
     std::optional<Child> process;
-    bool is_new = true;  // no process of it has been replaced
     bool has_started = false;
-    Seconds offset{};    // of the clock of its process against the run's
-    std::string digest;  // of the model at the end; empty: it has not finished
+    // Of the clock of its process against that of the run, which starts with the first replica.
+    Seconds offset{};
+    std::map<std::size_t, StepTimes> times;  // by step
+    std::string digest;                      // of the model at the end; empty: it has not finished
     std::size_t failed_starts = 0;
     std::size_t not_finite = 0;  // losses in a row
   };
@@ -98,6 +113,13 @@ class Rehearsal {
   void on_step(Seat& seat, const nlohmann::ordered_json& event);
   void on_stamp(const Seat& seat, const nlohmann::ordered_json& event);
   void on_evaluator(const nlohmann::ordered_json& event);
+
+  // rehearsal_times.cpp: when it happened, on one clock.
+  void note_start(Seat& seat, const nlohmann::ordered_json& event);
+  void note_step(Seat& seat, const nlohmann::ordered_json& event) const;
+  void note_round(const nlohmann::ordered_json& event);
+  void note_rates();
+  void fill_in_timeline();
   [[nodiscard]] std::optional<Seconds> predicted_step_time() const;
   [[nodiscard]] bool has_finished() const;
   [[nodiscard]] Status check_end() const;
@@ -127,6 +149,8 @@ class Rehearsal {
   bool was_heard_ = false;  // since the last look
   std::size_t last_stamp_ = 0;
   std::map<std::size_t, Step> steps_;
+  std::optional<double> zero_s_;  // the start of the run on this machine's steady clock
+  std::map<std::size_t, RoundTimes> round_times_;
   RoundAudit audit_;
   std::ofstream rounds_;  // of the books
   std::size_t late_steps_ = 0;

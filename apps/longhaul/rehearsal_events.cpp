@@ -46,8 +46,10 @@ void Rehearsal::on_hub(const Json& event) {
   } else if (name == "status") {
     view_.status = event;
     audit_.on_status(event);
+    note_rates();
   } else if (name == "round") {
     audit_.on_round(event);
+    note_round(event);
     if (rounds_.is_open()) rounds_ << event.dump() << '\n';
   } else if (name == "plan") {
     const Result<Merge> merge = parse_merge(event.at("merge").get<std::string>());
@@ -69,7 +71,7 @@ void Rehearsal::on_replica(std::size_t slot, const Json& event) {
     if (!started_) started_ = SystemClock().now();
     seat.has_started = true;
     seat.failed_starts = 0;
-    if (!seat.is_new) seat.offset = time();
+    note_start(seat, event);
   } else if (name == "step") {
     on_step(seat, event);
   } else if (name == "stamp") {
@@ -94,6 +96,7 @@ void Rehearsal::on_step(Seat& seat, const Json& event) {
   step.losses += loss;
   ++step.count;
   view_.time_s = std::max(view_.time_s, step.time.count());
+  note_step(seat, event);
 }
 
 // A replica that was brought back may stamp a step again.
@@ -203,6 +206,7 @@ Result<lab::RunResult> Rehearsal::result() {
   run_.predicted_step_time = view_.predicted_step_time;
   run_.late_steps = late_steps_;
   if (job_->recipe.recipe.planner == PlannerKind::kNone) run_.plans.clear();
+  fill_in_timeline();
   lab::fill_in_times(job_->scenario, run_);
   return run_;
 }

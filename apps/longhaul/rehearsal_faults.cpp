@@ -51,7 +51,6 @@ void Rehearsal::kill_replica(std::size_t slot) {
   seat.process->kill();
   read(*seat.process, [this, slot](const auto& event) { on_replica(slot, event); });
   seat.process.reset();
-  seat.is_new = false;
 }
 
 void Rehearsal::kill_hub() {

@@ -36,12 +36,17 @@ struct RehearseArguments {
   LogOptions log;
 };
 
+// What a rehearsal is for: is a step as long as predicted, and are all models the same?
 std::string prediction_text(const std::vector<lab::RunResult>& runs) {
-  std::string text;
+  std::string text = "Real time, emulated links:\n";
   for (const lab::RunResult& run : runs) {
     if (!run.predicted_step_time) continue;
-    text += run.recipe + ", seed " + std::to_string(run.seed) + ": a step took " +
-            to_string(run.step_time) + ", predicted " + to_string(*run.predicted_step_time) + '\n';
+    text += "  " + run.recipe + ", seed " + std::to_string(run.seed) + ": a step took " +
+            to_string(run.step_time) + ", predicted " + to_string(*run.predicted_step_time) +
+            formatted(" (%+.1f %%); ", 100 * (run.step_time / *run.predicted_step_time - 1));
+    text += run.status == "diverged" ? "diverged\n"
+                                     : "all " + std::to_string(run.replicas) +
+                                           " models equal (digest " + run.digest + ")\n";
   }
   return text;
 }
@@ -192,9 +197,10 @@ void add_rehearse(CLI::App& program, Run& run) {
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();
-  rehearse->add_option("--out", arguments->out,
-                       "Directory for results.json, report.html, events.jsonl and logs (default: "
-                       "./longhaul-results/rehearse-SCENARIO)");
+  rehearse->add_option(
+      "--out", arguments->out,
+      "Directory for report.html, results.json and .csv, events.jsonl and logs (default: "
+      "./longhaul-results/rehearse-SCENARIO)");
   rehearse
       ->add_option(
           "--faults", arguments->faults,

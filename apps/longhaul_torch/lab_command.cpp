@@ -247,7 +247,7 @@ int run_lab(const LabArguments& arguments) {
                           arguments.oracle ? lab::StudyRequest{} : *request, *files);
   if (outcome.ok() && (arguments.replay.empty() || arguments.oracle))
     outcome = Study(*points, std::move(setup), *files).run();
-  const Result<std::vector<RunResult>> runs = files->finish(scenario);
+  const Result<std::vector<RunResult>> runs = files->finish(scenario, arguments.oracle);
   if (!outcome.ok()) return complain("lab", outcome.error());
   if (!runs.ok()) return complain("lab", runs.error(), kExitFailed);
   print_results(arguments, scenario, *runs, *files);

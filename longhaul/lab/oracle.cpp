@@ -15,8 +15,6 @@ constexpr std::array kRatios{"0.0003", "0.001", "0.003", "0.01", "0.03", "0.1", 
 constexpr std::array kDelays{"1", "2", "3", "4", "6", "8", "12"};
 constexpr const char* kFixed = "static:";
 
-bool is_fixed(const std::string& recipe) { return recipe.starts_with(kFixed); }
-
 Judged judge(const std::string& recipe, const std::vector<RunResult>& runs,
              const std::set<std::uint64_t>& seeds) {
   double sum = 0;
@@ -46,6 +44,8 @@ std::vector<std::string> fixed_plans() {
   return all;
 }
 
+bool is_fixed_plan(const std::string& recipe) { return recipe.starts_with(kFixed); }
+
 std::optional<double> Verdict::regret(const Judged& of) const {
   if (!of.time_s || !best_fixed.time_s) return std::nullopt;
   return *of.time_s / *best_fixed.time_s - 1;
@@ -64,10 +64,11 @@ Verdict verdict_of(const std::vector<RunResult>& runs) {
     std::optional<double>& least = verdict.best_fixed.time_s;
     if (recipe == kClairvoyant) {
       verdict.clairvoyant = judged;
-    } else if (!is_fixed(recipe)) {
+    } else if (!is_fixed_plan(recipe)) {
       verdict.judged.push_back(judged);
-    } else if (judged.time_s && (!least || *judged.time_s < *least)) {
-      verdict.best_fixed = judged;
+    } else {
+      verdict.fixed.push_back(judged);
+      if (judged.time_s && (!least || *judged.time_s < *least)) verdict.best_fixed = judged;
     }
   }
   return verdict;

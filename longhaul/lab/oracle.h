@@ -12,6 +12,7 @@ namespace longhaul::lab {
 
 // The fixed plans among which hindsight chooses: late correction, ratios × delays.
 std::vector<std::string> fixed_plans();
+bool is_fixed_plan(const std::string& recipe);
 
 // The planner that knows the links.
 constexpr const char* kClairvoyant = "clairvoyant";
@@ -24,6 +25,7 @@ struct Judged {
 struct Verdict {
   Judged best_fixed;  // the recipe is empty where no fixed plan reached the target on all seeds
   Judged clairvoyant;
+  std::vector<Judged> fixed;   // all fixed plans of the runs
   std::vector<Judged> judged;  // all other recipes of the runs
 
   // How much later than the best fixed plan, as a share of its time; nothing where either failed.

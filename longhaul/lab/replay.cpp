@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "longhaul/lab/links.h"
 #include "longhaul/lab/run.h"
+#include "longhaul/lab/timekeeper.h"
 #include "longhaul/lab/timing.h"
 #include "longhaul/sync/recipe.h"
 
@@ -16,10 +18,25 @@ Error cannot(const RunResult& run, const std::string& why) {
   return Error{ErrorCode::kMismatch, "replay of " + run.recipe + ": " + why};
 }
 
-// The events of a run, by sizes alone: what SimulatedNetwork does with payloads.
-std::vector<Seconds> times_of(const Scenario& scenario, const RunResult& run,
-                              const std::vector<SimulatedPeer>& peers) {
+// The events of a run, by sizes alone: what SimulatedNetwork does with payloads. Notes the time
+// line and where the time went.
+std::vector<Seconds> times_of(const Scenario& scenario, const std::vector<StepWire>& wires,
+                              const std::vector<SimulatedPeer>& peers, RunResult& run) {
   const std::size_t replicas = peers.size();
+  std::vector<Seconds> latencies;
+  for (const SimulatedPeer& peer : peers) latencies.push_back(peer.link.latency);
+  Timekeeper keeper(run, std::move(latencies));
+  const auto note = [&](std::size_t replica, std::size_t step, bool is_up, Seconds begin,
+                        const Passage& passage, double bytes) {
+    keeper.transferred({.replica = replica,
+                        .is_up = is_up,
+                        .round = {.step = step},
+                        .begin = begin,
+                        .first_byte = passage.first_byte,
+                        .end = passage.end,
+                        .bytes = static_cast<std::size_t>(bytes)});
+    return passage.end;
+  };
   const auto delay = static_cast<std::size_t>(run.delay_steps);
   std::vector<SimulatedLink> links;
   links.reserve(replicas);
@@ -27,18 +44,28 @@ std::vector<Seconds> times_of(const Scenario& scenario, const RunResult& run,
   std::vector<Seconds> now(replicas);
   std::vector<std::vector<Seconds>> arrived;  // by round, then by replica
   std::vector<Seconds> times;
-  for (std::size_t step = 0; step < run.wire.size(); ++step) {
-    const StepWire& wire = run.wire[step];
+  for (std::size_t step = 0; step < wires.size(); ++step) {
+    const StepWire& wire = wires[step];
+    run.wire.emplace_back();
     const std::size_t senders = wire.up.size();  // none: the step had no round
     Seconds closed{};
-    for (std::size_t i = 0; i < replicas; ++i) now[i] += scenario.replicas[i].step_time;
+    for (std::size_t i = 0; i < replicas; ++i) {
+      const Seconds begin = now[i];
+      now[i] += scenario.replicas[i].step_time;
+      keeper.computed(step, i, begin, now[i]);
+    }
     for (std::size_t i = 0; i < senders; ++i)
-      closed = std::max(closed, links[i].send_up(now[i], wire.up[i]).end);
+      closed = std::max(
+          closed, note(i, step, true, now[i], links[i].send_up(now[i], wire.up[i]), wire.up[i]));
     std::vector<Seconds>& back = arrived.emplace_back();
     for (std::size_t i = 0; i < senders; ++i)
-      back.push_back(links[i].send_down(closed, wire.down[i]).end);
-    for (std::size_t i = 0; step >= delay && i < arrived[step - delay].size(); ++i)
+      back.push_back(
+          note(i, step, false, closed, links[i].send_down(closed, wire.down[i]), wire.down[i]));
+    for (std::size_t i = 0; step >= delay && i < arrived[step - delay].size(); ++i) {
+      const Seconds begin = now[i];
       now[i] = std::max(now[i], arrived[step - delay][i]);
+      keeper.waited(step, i, begin, now[i]);
+    }
     times.push_back(*std::ranges::max_element(now));
   }
   return times;
@@ -63,14 +90,16 @@ Result<RunResult> replay(const Scenario& scenario, RunResult run) {
   Result<std::vector<SimulatedPeer>> peers = free_peers_of(scenario);
   if (!find_recipe(choice->name)->is_free) peers = peers_of(scenario, run.seed);
   if (!peers.ok()) return peers.error();
-  const std::vector<Seconds> times = times_of(scenario, run, *peers);
+  run.timeline.clear();
+  run.spent.clear();
+  const std::vector<StepWire> wires = std::exchange(run.wire, {});
+  const std::vector<Seconds> times = times_of(scenario, wires, *peers, run);
   for (std::size_t i = 0; i < times.size(); ++i) run.losses[i].time = times[i];
   for (EvalPoint& point : run.evaluations) {
     if (point.step == 0 || point.step > times.size()) return cannot(run, "damaged evaluations");
     point.time = times[point.step - 1];
   }
   run.virtual_time = times.back();
-  run.timeline.clear();
   fill_in_times(scenario, run);
   return run;
 }

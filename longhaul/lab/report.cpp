@@ -1,18 +1,16 @@
 #include "longhaul/lab/report.h"
 
 #include <algorithm>
-#include <functional>
+#include <cctype>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "longhaul/lab/embedded.h"
-#include "longhaul/lab/report_table.h"
+#include "longhaul/lab/report_parts.h"
+#include "longhaul/lab/results_json.h"
 #include "longhaul/lab/summary.h"
 
 namespace longhaul::lab {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Replaces each {{name}} once; what is put in is not looked at again.
 std::string filled(std::string_view page, const std::map<std::string, std::string>& parts) {
@@ -27,56 +25,48 @@ std::string filled(std::string_view page, const std::map<std::string, std::strin
   }
 }
 
-Json curve_of(const RunResult& run) {
-  Json curve = Json::array();
-  for (const EvalPoint& point : run.evaluations)
-    // What is not finite is written as null.
-    curve.push_back({point.step, point.time.count(), point.loss, point.accuracy});
-  return curve;
-}
-
-Json timeline_of(const RunResult& run) {
-  Json spans = Json::array();
-  for (const Span& span : run.timeline)
-    spans.push_back({span.replica, static_cast<int>(span.activity), span.begin.count(),
-                     span.end.count(), span.step});
-  return spans;
-}
-
-Json group_of(const Summary& summary, const std::vector<RunResult>& runs) {
-  Json curves = Json::array();
-  for (const std::size_t run : summary.runs) curves.push_back(curve_of(runs[run]));
-  return {{"name", display_name(summary)},
-          {"bytes_up", summary.bytes_up ? summary.bytes_up->median : 0},
-          {"bytes_down", summary.bytes_down ? summary.bytes_down->median : 0},
-          {"runs", std::move(curves)},
-          {"timeline", timeline_of(runs[summary.runs.front()])}};
-}
-
-// JSON inside a script element: no "<" may end it early.
-std::string page_data(const Scenario& scenario, const std::vector<Summary>& summaries,
-                      const std::vector<RunResult>& runs) {
-  Json groups = Json::array();
-  for (const Summary& summary : summaries) groups.push_back(group_of(summary, runs));
-  const Json data{
-      {"target", {{"metric", scenario.target.metric}, {"value", scenario.target.value}}},
-      {"groups", std::move(groups)}};
-  std::string out;
-  for (const char c : data.dump(-1, ' ', true, Json::error_handler_t::replace))
-    out += c == '<' ? "\\u003c" : std::string(1, c);
-  return out;
-}
-
 std::string note_of(const Scenario& scenario, const std::vector<RunResult>& runs,
                     const std::vector<Summary>& summaries) {
+  if (runs.empty()) return "No run has finished.";
   std::size_t seeds = 0;
   for (const Summary& summary : summaries) seeds = std::max(seeds, summary.runs.size());
   std::string note = "The target is reached when the mean of three evaluations in a row crosses " +
-                     scenario.target.metric + ' ' + short_number(scenario.target.value) +
-                     ". Times are virtual: real gradients, modelled links.";
+                     scenario.target.metric + ' ' + short_number(scenario.target.value) + '.';
   if (seeds > 1) note += " Medians over " + std::to_string(seeds) + " seeds, least and most below.";
-  if (runs.empty()) note = "No run has finished.";
   return note;
+}
+
+// All runs in a link, which needs no file beside the page.
+std::string csv_address(const Scenario& scenario, const std::vector<RunResult>& runs) {
+  std::string address = "data:text/csv;charset=utf-8,";
+  for (const char c : results_csv(scenario, runs)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0 || c == '.' || c == '-' || c == '_' || c == ',')
+      address += c;
+    else
+      address += formatted("%%%02X", byte);
+  }
+  return address;
+}
+
+std::string script() {
+  std::string all;
+  for (const std::string_view part :
+       {embedded::report_base_js(), embedded::report_curves_js(), embedded::report_why_js(),
+        embedded::report_timeline_js(), embedded::report_js()})
+    all.append(part).append("\n");
+  return all;
+}
+
+// Of an oracle's runs: no rows for fixed plans but the best one.
+std::vector<RunResult> shown_runs(const std::vector<RunResult>& runs,
+                                  const std::optional<Verdict>& verdict) {
+  std::vector<RunResult> shown;
+  for (const RunResult& run : runs) {
+    if (!verdict || !is_fixed_plan(run.recipe) || run.recipe == verdict->best_fixed.recipe)
+      shown.push_back(run);
+  }
+  return shown;
 }
 
 }  // namespace
@@ -108,20 +98,29 @@ std::string html_escaped(std::string_view text) {
 }
 
 std::string report_html(const Scenario& scenario, const std::vector<RunResult>& runs,
-                        std::string_view version) {
-  const std::vector<Summary> summaries = summarise(scenario.target, runs);
+                        const ReportOptions& options) {
+  const std::vector<RunResult> shown = shown_runs(runs, options.verdict);
+  const std::vector<Summary> summaries = summarise(scenario.target, shown);
+  const bool is_real = is_rehearsal(runs);
   return filled(embedded::report_html(),
                 {{"title", html_escaped(scenario.title.empty() ? scenario.name : scenario.title)},
+                 {"kind", is_real ? "rehearsal" : "lab"},
                  {"name", html_escaped(scenario.name)},
+                 {"clock", clock_html(is_real)},
                  {"facts", facts_html(scenario, runs.empty() ? 0 : runs.front().parameters)},
                  {"note", html_escaped(note_of(scenario, runs, summaries))},
-                 {"table", table_html(scenario.target, summaries, runs)},
-                 {"plans", plans_html(summaries, runs)},
-                 {"version", html_escaped(version)},
+                 {"table", table_html(scenario.target, summaries, shown)},
+                 {"prediction", prediction_html(summaries, shown)},
+                 {"oracle", oracle_html(options.verdict)},
+                 {"plans", plans_html(summaries, shown)},
+                 {"glossary", glossary_html()},
+                 {"command", html_escaped(options.command)},
+                 {"csv", html_escaped(csv_address(scenario, runs))},
+                 {"version", html_escaped(options.version)},
                  {"style", std::string(embedded::report_css())},
-                 {"data", page_data(scenario, summaries, runs)},
+                 {"data", page_data(scenario, summaries, shown, runs, options.verdict)},
                  {"chart_js", std::string(embedded::chart_min_js())},
-                 {"script", std::string(embedded::report_js())}});
+                 {"script", script()}});
 }
 
 }  // namespace longhaul::lab

@@ -1,18 +1,27 @@
-// The report of a lab: one page that opens offline, with the table of results, curves and time
-// lines.
+// The report of a lab or a rehearsal: one page that opens offline, with the table of results, the
+// reasons, curves and time lines.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "longhaul/lab/oracle.h"
 #include "longhaul/lab/results.h"
 #include "longhaul/lab/scenario.h"
 
 namespace longhaul::lab {
 
+// Where a page comes from.
+struct ReportOptions {
+  std::string version;
+  std::string command;             // as typed; empty: not known
+  std::optional<Verdict> verdict;  // of --oracle; fixed plans are then a map, not rows
+};
+
 std::string report_html(const Scenario& scenario, const std::vector<RunResult>& runs,
-                        std::string_view version);
+                        const ReportOptions& options);
 
 // Text for HTML, attribute values included.
 std::string html_escaped(std::string_view text);

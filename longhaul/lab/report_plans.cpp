@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "longhaul/lab/report.h"
-#include "longhaul/lab/report_table.h"
+#include "longhaul/lab/report_parts.h"
 
 namespace longhaul::lab {
 namespace {
@@ -11,11 +11,12 @@ constexpr std::size_t kMostRows = 30;
 
 std::string cells(const PlanPoint& point) {
   const auto cell = [](const std::string& text) { return "<td>" + html_escaped(text) + "</td>"; };
-  return "<tr>" + cell(std::to_string(point.step)) + cell(to_string(point.time)) +
+  return "<tr>" + cell(std::to_string(point.step)) + cell(spaced(time_text(point.time.count()))) +
          cell(short_number(point.plan.keep_ratio)) + cell(std::to_string(point.plan.delay_steps)) +
          cell(std::to_string(point.plan.period_steps)) +
-         cell(std::string(name_of(point.plan.merge))) + cell(to_string(point.predicted_step_time)) +
-         "<td class=\"reason\">" + html_escaped(point.reason) + "</td></tr>";
+         cell(std::string(name_of(point.plan.merge))) +
+         cell(spaced(time_text(point.predicted_step_time.count()))) + "<td class=\"reason\">" +
+         html_escaped(point.reason) + "</td></tr>";
 }
 
 std::string table_of(const std::string& name, const RunResult& run) {

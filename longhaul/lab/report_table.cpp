@@ -1,6 +1,7 @@
-#include "longhaul/lab/report_table.h"
+#include "longhaul/lab/report_parts.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "longhaul/base/units.h"
@@ -10,7 +11,7 @@ namespace longhaul::lab {
 namespace {
 
 std::string fact(const std::string& name, const std::string& value) {
-  return "<div><dt>" + html_escaped(name) + "</dt><dd>" + html_escaped(value) + "</dd></div>";
+  return "<div><dt>" + term(name) + "</dt><dd>" + html_escaped(value) + "</dd></div>";
 }
 
 // "5.6mbit", or "5.6mbit to 20mbit" where replicas differ.
@@ -31,14 +32,34 @@ bool is_varying(const std::vector<ReplicaSettings>& replicas) {
   });
 }
 
-// α and β of PAPERS: the share of a dense update that a step carries up, and the loop latency in
-// steps. Of the first replica.
+// The replica whose loop with a dense update is the longest, as the planner's reasons have it.
+std::size_t slowest_of(const std::vector<ReplicaSettings>& replicas, double dense_bytes) {
+  const auto loop = [&](const ReplicaSettings& replica) {
+    const LinkSettings& link = replica.link;
+    return replica.step_time.count() + 2 * link.latency.count() +
+           dense_bytes * (1 / link.up.bytes_per_second + 1 / link.down.bytes_per_second);
+  };
+  const auto slowest = std::ranges::max_element(replicas, {}, loop);
+  return static_cast<std::size_t>(slowest - replicas.begin());
+}
+
+// α and β: the share of a dense update that a step carries, and the round trip in steps. Both of
+// the slowest replica, at the pace of the one that computes the longest: all wait for it.
 std::string alpha_beta(const Scenario& scenario, std::size_t parameters) {
-  const ReplicaSettings& first = scenario.replicas.front();
+  const std::vector<ReplicaSettings>& replicas = scenario.replicas;
   const double dense_bytes = 4.0 * static_cast<double>(parameters);
-  const double carried = first.link.up.bytes_per_second * first.step_time.count();
-  return "α " + formatted("%.3g", carried / dense_bytes) + ", β " +
-         formatted("%.3g", 2 * first.link.latency / first.step_time);
+  const std::size_t slowest = slowest_of(replicas, dense_bytes);
+  const LinkSettings& link = replicas[slowest].link;
+  Seconds step{};
+  for (const ReplicaSettings& replica : replicas) step = std::max(step, replica.step_time);
+  const double rate = std::min(link.up.bytes_per_second, link.down.bytes_per_second);
+  const bool are_equal = std::ranges::all_of(replicas, [&](const ReplicaSettings& one) {
+    return one.step_time == step && one.link.latency == link.latency && one.link.up == link.up &&
+           one.link.down == link.down;
+  });
+  return "α " + formatted("%.3g", rate * step.count() / dense_bytes) + ", β " +
+         formatted("%.3g", 2 * link.latency / step) +
+         (are_equal ? "" : " (replica " + std::to_string(slowest) + ", the slowest)");
 }
 
 std::string cell(const std::optional<Spread>& spread, std::size_t runs,
@@ -50,24 +71,43 @@ std::string cell(const std::optional<Spread>& spread, std::size_t runs,
   return "<td>" + text + "</td>";
 }
 
-std::string efficiency_cell(const std::optional<Spread>& efficiency) {
-  if (!efficiency) return "<td>–</td>";
-  const double percent = 100 * std::clamp(efficiency->median, 0.0, 1.0);
+// The share of one replica, where the shares differ.
+std::string shares_by_replica(const RunResult& run) {
+  std::string text;
+  double least = 1;
+  double most = 0;
+  for (const TimeSpent& one : run.spent) {
+    const double share = one.total() > Seconds(0) ? one.computing / one.total() : 0;
+    least = std::min(least, share);
+    most = std::max(most, share);
+    text += (text.empty() ? "" : " · ") + formatted("%.0f", 100 * share);
+  }
+  return most - least < 0.015 ? "" : text + " %";
+}
+
+std::string computing_cell(const std::optional<Spread>& computing, const RunResult& run) {
+  if (!computing) return "<td>–</td>";
+  const double percent = 100 * std::clamp(computing->median, 0.0, 1.0);
+  const std::string by_replica = shares_by_replica(run);
   return "<td>" + formatted("%.1f %%", percent) + R"(<span class="meter"><i style="width:)" +
-         formatted("%.0f%%", percent) + R"("></i></span></td>)";
+         formatted("%.0f%%", percent) + R"("></i></span>)" +
+         (by_replica.empty() ? ""
+                             : "<small title=\"by replica, from replica 0 on\">" +
+                                   html_escaped(by_replica) + "</small>") +
+         "</td>";
 }
 
 std::string bytes_cell(const Summary& summary) {
   const auto text = [](const std::optional<Spread>& bytes) {
-    return bytes ? to_string(ByteCount{static_cast<std::uint64_t>(std::llround(bytes->median))})
-                 : std::string("–");
+    if (!bytes) return std::string("–");
+    return spaced(to_string(ByteCount{static_cast<std::uint64_t>(std::llround(bytes->median))}));
   };
   return "<td>" + html_escaped(text(summary.bytes_up)) + " up<small>" +
          html_escaped(text(summary.bytes_down)) + " down</small></td>";
 }
 
 std::string target_cell(const Summary& summary, const TargetSettings& target) {
-  const std::string text = html_escaped(target_text(summary, target));
+  const std::string text = html_escaped(spaced(target_text(summary, target)));
   const std::size_t bracket = text.find(" (");
   const std::string body = bracket == std::string::npos
                                ? text
@@ -86,6 +126,14 @@ std::string plan_cell(const RunResult& run) {
          "<small>" + html_escaped(run.codec) + "</small></td>";
 }
 
+// Long names break behind a colon.
+std::string name_html(const Summary& summary) {
+  std::string html;
+  for (const char c : html_escaped(display_name(summary)))
+    html += c == ':' ? std::string(":<wbr>") : std::string(1, c);
+  return html;
+}
+
 std::string row_html(const Summary& summary, std::size_t index, const TargetSettings& target,
                      const std::vector<Summary>& all, const std::vector<RunResult>& runs) {
   const std::size_t seeds = summary.runs.size();
@@ -94,7 +142,7 @@ std::string row_html(const Summary& summary, std::size_t index, const TargetSett
   const auto four = [](double value) { return formatted("%.4f", value); };
   std::string row = summary.is_best ? "<tr>" : "<tr class=\"dimmed\">";
   row += R"(<th scope="row"><span class="swatch" style="--swatch:var(--c)" +
-         std::to_string(index % 8) + ")\"></span>" + html_escaped(display_name(summary)) + "</th>";
+         std::to_string(index % 8) + ")\"></span>" + name_html(summary) + "</th>";
   row += target_cell(summary, target);
   row += "<td>" + (faster ? formatted("%.2f×", *faster) : "–") + "</td>";
   row += cell(summary.steps_to_target, seeds, [](double v) {
@@ -102,14 +150,25 @@ std::string row_html(const Summary& summary, std::size_t index, const TargetSett
   });
   row += cell(summary.final_accuracy, seeds, four);
   row += cell(summary.final_loss, seeds, four);
-  row += cell(summary.step_time_s, seeds, [](double v) { return to_string(Seconds(v)); });
-  row += efficiency_cell(summary.efficiency);
+  row += cell(summary.step_time_s, seeds, [](double v) { return spaced(time_text(v)); });
+  row += computing_cell(summary.computing, first);
   row += bytes_cell(summary);
   row += plan_cell(first) + "<td>" + formatted("%.4g", first.lr) + "</td>";
   return row + "</tr>";
 }
 
 }  // namespace
+
+std::string spaced(const std::string& quantity) {
+  std::string text;
+  for (const char c : quantity) {
+    const bool is_unit = std::isalpha(static_cast<unsigned char>(c)) != 0;
+    if (is_unit && !text.empty() && std::isdigit(static_cast<unsigned char>(text.back())) != 0)
+      text += ' ';
+    text += c;
+  }
+  return text;
+}
 
 std::string short_number(double value) { return formatted("%.4g", value); }
 
@@ -126,8 +185,8 @@ std::string facts_html(const Scenario& scenario, std::size_t parameters) {
   std::string facts = fact("Model", model) + fact("Data", data);
   if (replicas.empty()) return facts;
   const std::string varying = is_varying(replicas) ? ", varying" : "";
-  const auto rate = [](double value) { return to_string(Bandwidth{value}); };
-  const auto time = [](double value) { return to_string(Seconds(value)); };
+  const auto rate = [](double value) { return spaced(to_string(Bandwidth{value})); };
+  const auto time = [](double value) { return spaced(to_string(Seconds(value))); };
   const auto range = [&](auto value, auto show) { return range_text(replicas, value, show); };
   using Replica = const ReplicaSettings&;
   facts += fact("Replicas", std::to_string(replicas.size()));
@@ -145,9 +204,9 @@ std::string table_html(const TargetSettings& target, const std::vector<Summary>&
                        const std::vector<RunResult>& runs) {
   std::string html = "<table id=\"results\"><thead><tr>";
   for (const char* name :
-       {"Recipe", "Time to target", "Against<br>d-sgd", "Steps to<br>target", "Final<br>accuracy",
-        "Final<br>loss", "Step time", "Computing", "Sent", "Plan", "Learning<br>rate"})
-    html += std::string("<th scope=\"col\">") + name + "</th>";
+       {"Recipe", "Time to target", "Against d‑sgd", "Steps to target", "Final accuracy",
+        "Final loss", "Step time", "Computing", "Sent", "Plan", "Learning rate"})
+    html += "<th scope=\"col\">" + term(name) + "</th>";
   html += "</tr></thead><tbody>";
   for (std::size_t i = 0; i < summaries.size(); ++i)
     html += row_html(summaries[i], i, target, summaries, runs);

@@ -1,4 +1,4 @@
-// What a run of the lab (or later of the rehearsal) leaves behind.
+// What a run of the lab or of a rehearsal leaves behind.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +28,36 @@ struct Span {
   Seconds begin{};
   Seconds end{};
   std::size_t step = 0;
+  // Of a message: the first part of the span, before the line was free, and the last part, after it
+  // had left the line. It occupied the line in between.
+  Seconds queued{};
+  Seconds latency{};
 };
 
-// Bytes of the round of one step, by replica; empty: the step had none.
+// Bytes of the round of one step, by replica, and how long they occupied the line; empty: the step
+// had none.
 struct StepWire {
   std::vector<double> up;
   std::vector<double> down;
+  std::vector<double> up_line_s;
+  std::vector<double> down_line_s;
+};
+
+// Where the time of one replica went, over the whole run.
+struct TimeSpent {
+  Seconds computing{};
+  Seconds sending{};  // waiting while its messages, up or down, were on the line or queued for it
+  Seconds latency{};  // waiting while they travelled
+  Seconds others{};   // waiting for updates of other replicas after its own had arrived
+
+  [[nodiscard]] Seconds total() const { return computing + sending + latency + others; }
+};
+
+// What the slowest link carried.
+struct RatePoint {
+  Seconds time{};
+  double up_bits_per_s = 0;
+  double down_bits_per_s = 0;
 };
 
 // A planner's decision: announced with the mean of the round of `step` (the first: before step 0).
@@ -62,8 +86,9 @@ struct RunResult {
   Seconds virtual_time{};  // until the last step has ended; what is on its way then comes later
   Seconds step_time{};     // mean virtual time per step after warm-up: a slope over whole cycles
                            // of periods and delay
-  double efficiency = 0;   // compute time ÷ virtual time
-  std::uint64_t bytes_up = 0;  // sums over replicas
+  double efficiency = 0;   // compute time of the slowest replica ÷ virtual time
+  std::vector<TimeSpent> spent;  // by replica; empty: not known
+  std::uint64_t bytes_up = 0;    // sums over replicas
   std::uint64_t bytes_down = 0;
   std::string digest;  // of the final shared parameters
   std::size_t non_finite_steps = 0;
@@ -80,6 +105,12 @@ struct RunResult {
   std::vector<StepPoint> losses;
   std::vector<StepWire> wire;  // by step
   std::vector<Span> timeline;  // of the first steps only
+  std::vector<RatePoint> rates;
 };
+
+// Only a rehearsal predicts: its clock is the machine's.
+inline bool is_rehearsal(const std::vector<RunResult>& runs) {
+  return !runs.empty() && runs.front().predicted_step_time.has_value();
+}
 
 }  // namespace longhaul::lab

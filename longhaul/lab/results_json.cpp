@@ -1,10 +1,10 @@
 #include "longhaul/lab/results_json.h"
 
 #include <array>
-#include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "longhaul/lab/run_json.h"
 
 namespace longhaul::lab {
 namespace {
@@ -13,93 +13,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 4> kActivities{"compute", "send", "receive", "wait"};
 
-Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
-template <typename T>
-Json value_or_null(const std::optional<T>& value) {
-  if (!value) return nullptr;
-  if constexpr (std::is_same_v<T, Seconds>) {
-    return value->count();
-  } else if constexpr (std::is_same_v<T, double>) {
-    return finite_or_null(*value);
-  } else {
-    return Json(*value);
-  }
-}
-
-double number(const Json& json, const char* key) {
-  const Json& value = json.at(key);
-  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-}
-
-template <typename T>
-std::optional<T> maybe(const Json& json, const char* key) {
-  const Json& value = json.at(key);
-  if (value.is_null()) return std::nullopt;
-  if constexpr (std::is_same_v<T, Seconds>)
-    return Seconds(value.get<double>());
-  else
-    return value.get<T>();
-}
-
-Json run_json(const RunResult& run) {
-  return {{"recipe", run.recipe},
-          {"settings", run.settings},
-          {"seed", run.seed},
-          {"status", run.status},
-          {"lr", run.lr},
-          {"replicas", run.replicas},
-          {"parameters", run.parameters},
-          {"steps", run.steps},
-          {"time_to_target_s", value_or_null(run.time_to_target)},
-          {"steps_to_target", value_or_null(run.steps_to_target)},
-          {"final_loss", value_or_null(run.final_loss)},
-          {"final_accuracy", value_or_null(run.final_accuracy)},
-          {"virtual_s", run.virtual_time.count()},
-          {"step_time_s", finite_or_null(run.step_time.count())},
-          {"efficiency", finite_or_null(run.efficiency)},
-          {"bytes_up", run.bytes_up},
-          {"bytes_down", run.bytes_down},
-          {"keep_ratio", run.keep_ratio},
-          {"delay_steps", run.delay_steps},
-          {"period_steps", run.period_steps},
-          {"merge", run.merge},
-          {"codec", run.codec},
-          {"non_finite_steps", run.non_finite_steps},
-          {"predicted_step_time_s", value_or_null(run.predicted_step_time)},
-          {"late_steps", run.late_steps},
-          {"digest", run.digest}};
-}
-
-RunResult run_from_json(const Json& json) {
-  RunResult run;
-  run.recipe = json.at("recipe");
-  run.settings = json.at("settings");
-  run.seed = json.at("seed");
-  run.status = json.at("status");
-  run.lr = json.at("lr");
-  run.replicas = json.at("replicas");
-  run.parameters = json.at("parameters");
-  run.steps = json.at("steps");
-  run.time_to_target = maybe<Seconds>(json, "time_to_target_s");
-  run.steps_to_target = maybe<std::size_t>(json, "steps_to_target");
-  run.final_loss = maybe<double>(json, "final_loss");
-  run.final_accuracy = maybe<double>(json, "final_accuracy");
-  run.virtual_time = Seconds(number(json, "virtual_s"));
-  run.step_time = Seconds(number(json, "step_time_s"));
-  run.efficiency = number(json, "efficiency");
-  run.bytes_up = json.at("bytes_up");
-  run.bytes_down = json.at("bytes_down");
-  run.keep_ratio = json.at("keep_ratio");
-  run.delay_steps = json.at("delay_steps");
-  run.period_steps = json.value("period_steps", 1);  // logs of older programs do not have it
-  run.merge = json.at("merge");
-  run.codec = json.at("codec");
-  run.non_finite_steps = json.at("non_finite_steps");
-  run.predicted_step_time = maybe<Seconds>(json, "predicted_step_time_s");
-  run.late_steps = json.at("late_steps");
-  run.digest = json.at("digest");
-  return run;
+Json number_or_null(const std::optional<double>& value) {
+  return value ? finite_or_null(*value) : Json(nullptr);
 }
 
 Json step_json(const StepPoint& point) {
@@ -114,11 +29,35 @@ Json evaluation_json(const EvalPoint& point) {
 }
 
 Json span_json(const Span& span) {
-  return {{"replica", span.replica},
-          {"activity", kActivities.at(static_cast<std::size_t>(span.activity))},
-          {"begin_s", span.begin.count()},
-          {"end_s", span.end.count()},
-          {"step", span.step}};
+  Json json{{"replica", span.replica},
+            {"activity", kActivities.at(static_cast<std::size_t>(span.activity))},
+            {"begin_s", span.begin.count()},
+            {"end_s", span.end.count()},
+            {"step", span.step}};
+  if (span.activity == Activity::kSend || span.activity == Activity::kReceive) {
+    json["queued_s"] = span.queued.count();
+    json["latency_s"] = span.latency.count();
+  }
+  return json;
+}
+
+Json rate_json(const RatePoint& point) {
+  return {{"time_s", point.time.count()},
+          {"up_bits_per_s", finite_or_null(point.up_bits_per_s)},
+          {"down_bits_per_s", finite_or_null(point.down_bits_per_s)}};
+}
+
+Json wire_json(const StepPoint& point, const StepWire& wire) {
+  Json step = step_json(point);
+  step["bytes_up"] = wire.up;
+  step["bytes_down"] = wire.down;
+  step["line_up_s"] = wire.up_line_s;
+  step["line_down_s"] = wire.down_line_s;
+  return step;
+}
+
+std::vector<double> numbers(const Json& event, const char* key) {
+  return event.value(key, std::vector<double>{});
 }
 
 Span span_from_json(const Json& json) {
@@ -127,9 +66,11 @@ Span span_from_json(const Json& json) {
   while (activity + 1 < kActivities.size() && kActivities.at(activity) != name) ++activity;
   return {.replica = json.at("replica"),
           .activity = static_cast<Activity>(activity),
-          .begin = Seconds(number(json, "begin_s")),
-          .end = Seconds(number(json, "end_s")),
-          .step = json.at("step")};
+          .begin = Seconds(number_or_nan(json, "begin_s")),
+          .end = Seconds(number_or_nan(json, "end_s")),
+          .step = json.at("step"),
+          .queued = Seconds(json.value("queued_s", 0.0)),
+          .latency = Seconds(json.value("latency_s", 0.0))};
 }
 
 Json plan_json(const PlanPoint& point) {
@@ -146,12 +87,12 @@ Json plan_json(const PlanPoint& point) {
 PlanPoint plan_from_json(const Json& json) {
   const Result<Merge> merge = parse_merge(json.at("merge").get<std::string>());
   return {.step = json.at("step"),
-          .time = Seconds(number(json, "time_s")),
+          .time = Seconds(number_or_nan(json, "time_s")),
           .plan = {.keep_ratio = json.at("keep_ratio"),
                    .delay_steps = json.at("delay_steps"),
                    .period_steps = json.value("period_steps", 1),
                    .merge = merge.ok() ? *merge : Merge::kOptimizer},
-          .predicted_step_time = Seconds(number(json, "predicted_step_time_s")),
+          .predicted_step_time = Seconds(number_or_nan(json, "predicted_step_time_s")),
           .reason = json.at("reason")};
 }
 
@@ -162,19 +103,26 @@ bool take_event(const Json& event, RunResult& run) {
     run = {};
   } else if (name == "step") {
     run.losses.push_back({.step = event.at("step"),
-                          .time = Seconds(number(event, "time_s")),
-                          .loss = number(event, "loss")});
+                          .time = Seconds(number_or_nan(event, "time_s")),
+                          .loss = number_or_nan(event, "loss")});
     if (event.contains("bytes_up"))
-      run.wire.push_back({.up = event.at("bytes_up"), .down = event.at("bytes_down")});
+      run.wire.push_back({.up = event.at("bytes_up"),
+                          .down = event.at("bytes_down"),
+                          .up_line_s = numbers(event, "line_up_s"),
+                          .down_line_s = numbers(event, "line_down_s")});
   } else if (name == "evaluation") {
     run.evaluations.push_back({.step = event.at("step"),
-                               .time = Seconds(number(event, "time_s")),
-                               .loss = number(event, "loss"),
-                               .accuracy = number(event, "accuracy")});
+                               .time = Seconds(number_or_nan(event, "time_s")),
+                               .loss = number_or_nan(event, "loss"),
+                               .accuracy = number_or_nan(event, "accuracy")});
   } else if (name == "plan") {
     run.plans.push_back(plan_from_json(event));
   } else if (name == "activity") {
     run.timeline.push_back(span_from_json(event));
+  } else if (name == "rate") {
+    run.rates.push_back({.time = Seconds(number_or_nan(event, "time_s")),
+                         .up_bits_per_s = number_or_nan(event, "up_bits_per_s"),
+                         .down_bits_per_s = number_or_nan(event, "down_bits_per_s")});
   } else if (name == "run_finished") {
     RunResult finished = run_from_json(event);
     finished.losses = std::move(run.losses);
@@ -182,6 +130,7 @@ bool take_event(const Json& event, RunResult& run) {
     finished.plans = std::move(run.plans);
     finished.evaluations = std::move(run.evaluations);
     finished.timeline = std::move(run.timeline);
+    finished.rates = std::move(run.rates);
     run = std::move(finished);
     return true;
   }
@@ -202,23 +151,26 @@ Json results_json(const Scenario& scenario, const std::vector<RunResult>& runs, 
         json["evaluations"].push_back(evaluation_json(point));
       json["losses"] = Json::array();
       for (const StepPoint& point : run.losses) json["losses"].push_back(step_json(point));
+      json["rates"] = Json::array();
+      for (const RatePoint& point : run.rates) json["rates"].push_back(rate_json(point));
     }
     list.push_back(std::move(json));
   }
   return {{"scenario", scenario.name},
           {"title", scenario.title},
+          {"clock", is_rehearsal(runs) ? "real" : "virtual"},
           {"target", {{"metric", scenario.target.metric}, {"value", scenario.target.value}}},
           {"runs", std::move(list)}};
 }
 
 Json verdict_json(const Verdict& verdict) {
   const auto json_of = [](const Judged& judged) {
-    return Json{{"recipe", judged.recipe}, {"time_s", value_or_null(judged.time_s)}};
+    return Json{{"recipe", judged.recipe}, {"time_s", number_or_null(judged.time_s)}};
   };
   Json list = Json::array();
   for (const Judged& judged : verdict.judged) {
     Json json = json_of(judged);
-    json["regret"] = value_or_null(verdict.regret(judged));
+    json["regret"] = number_or_null(verdict.regret(judged));
     list.push_back(std::move(json));
   }
   return {{"best_fixed", json_of(verdict.best_fixed)},
@@ -231,15 +183,12 @@ void write_run_events(EventLog& log, const RunResult& run) {
             {{"recipe", run.recipe}, {"settings", run.settings}, {"seed", run.seed}});
   for (const PlanPoint& point : run.plans) log.write("plan", plan_json(point));
   for (std::size_t i = 0; i < run.losses.size(); ++i) {
-    Json step = step_json(run.losses[i]);
-    if (i < run.wire.size()) {
-      step["bytes_up"] = run.wire[i].up;
-      step["bytes_down"] = run.wire[i].down;
-    }
-    log.write("step", step);
+    log.write("step", i < run.wire.size() ? wire_json(run.losses[i], run.wire[i])
+                                          : step_json(run.losses[i]));
   }
   for (const EvalPoint& point : run.evaluations) log.write("evaluation", evaluation_json(point));
   for (const Span& span : run.timeline) log.write("activity", span_json(span));
+  for (const RatePoint& point : run.rates) log.write("rate", rate_json(point));
   log.write("run_finished", run_json(run));
 }
 

@@ -3,6 +3,7 @@
 
 #include <istream>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <vector>
 
 #include "longhaul/base/result.h"
@@ -15,14 +16,20 @@ namespace longhaul::lab {
 
 enum class Curves : std::uint8_t { kLeftOut, kIncluded };
 
-// {"scenario": …, "title": …, "target": …, "runs": […]}. Numbers that are not finite become null.
+// {"scenario": …, "title": …, "clock": …, "target": …, "runs": […]}. Numbers that are not finite
+// become null.
 nlohmann::ordered_json results_json(const Scenario& scenario, const std::vector<RunResult>& runs,
                                     Curves curves);
+
+// results.csv: a head, then a row per run. Columns are the keys of results.json whose values are
+// not lists; null is empty. Text with a comma, a quote or a line end is quoted.
+std::string results_csv(const Scenario& scenario, const std::vector<RunResult>& runs);
 
 // {"best_fixed": {"recipe": …, "time_s": …}, "clairvoyant": …, "judged": [{…, "regret": …}]}
 nlohmann::ordered_json verdict_json(const Verdict& verdict);
 
-// run_started, plan…, step…, evaluation…, activity…, run_finished; times are virtual.
+// run_started, plan…, step…, evaluation…, activity…, rate…, run_finished. docs/results_format.md
+// has their keys.
 void write_run_events(EventLog& log, const RunResult& run);
 
 // The runs of a log that finished, with all that write_run_events wrote of them.

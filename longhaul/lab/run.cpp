@@ -12,6 +12,7 @@
 #include "longhaul/lab/links.h"
 #include "longhaul/lab/live_planner.h"
 #include "longhaul/lab/results_json.h"
+#include "longhaul/lab/timekeeper.h"
 #include "longhaul/lab/timing.h"
 #include "longhaul/sync/engine.h"
 #include "longhaul/sync/target.h"
@@ -19,7 +20,6 @@
 namespace longhaul::lab {
 namespace {
 
-constexpr std::size_t kTimelineSteps = 24;
 constexpr const char* kSoFar = "so_far";  // in a checkpoint: the events of the run
 
 std::string replica_name(std::size_t replica) { return "replica." + std::to_string(replica); }
@@ -59,7 +59,13 @@ class Run {
     if (!recipe_.is_free) peers = peers_of(scenario_, request_.seed);
     if (!peers.ok()) return peers.error();
     network_ = std::make_unique<SimulatedNetwork>(*peers, workers_);
-    network_->on_transfer([this](const Transfer& transfer) { note(transfer); });
+    network_->on_transfer([this](const Transfer& transfer) {
+      if (planner_) planner_->note(transfer);
+      times_->transferred(transfer);
+    });
+    std::vector<Seconds> latencies;
+    for (const SimulatedPeer& peer : *peers) latencies.push_back(peer.link.latency);
+    times_ = std::make_unique<Timekeeper>(result_, std::move(latencies));
     if (recipe_.planner != PlannerKind::kNone) start_planner(*peers);
     const Result<EngineSetup> setup = engine_setup({.scenario = scenario_,
                                                     .recipe = {.recipe = recipe_, .lr = lr_},
@@ -82,6 +88,7 @@ class Run {
       state.blobs[replica_name(i)] = to_bytes(own);
     }
     network_->save(state);
+    times_->save(state);
     std::ostringstream events;
     EventLog log(events);
     write_run_events(log, result_);
@@ -113,6 +120,8 @@ class Run {
     if (runs->size() != 1 || runs->front().losses.size() != replicas_[0].engine->steps_done())
       return Error{ErrorCode::kMismatch, "a checkpoint without the steps that were done"};
     result_ = std::move(runs->front());
+    Status times = times_->load(state);
+    if (!times.ok()) return times;
     is_over_ = has_ended();
     return network_->load(state);
   }
@@ -141,7 +150,8 @@ class Run {
       network_->advance(i, replica.step_time);
       replica.engine->submit(replica.learner->gradient());
     });
-    for (std::size_t i = 0; i < replicas_.size(); ++i) note_compute(step, i);
+    for (std::size_t i = 0; i < replicas_.size(); ++i)
+      times_->computed(step, i, network_->now(i) - replicas_[i].step_time, network_->now(i));
     result_.wire.emplace_back();
     Status settled = network_->settle();
     if (!settled.ok()) return settled;
@@ -153,7 +163,7 @@ class Run {
     });
     for (std::size_t i = 0; i < replicas_.size(); ++i) {
       if (!merged[i].ok()) return merged[i];
-      note_wait(step, i, before[i]);
+      times_->waited(step, i, before[i], network_->now(i));
     }
     note_step(step);
     return Done{};
@@ -240,37 +250,6 @@ class Run {
     fill_in_times(scenario_, result_);
   }
 
-  void add_span(const Span& span) {
-    if (span.step < kTimelineSteps && span.end > span.begin) result_.timeline.push_back(span);
-  }
-  void note_compute(std::size_t step, std::size_t i) {
-    const Seconds now = network_->now(i);
-    add_span({.replica = i,
-              .activity = Activity::kCompute,
-              .begin = now - replicas_[i].step_time,
-              .end = now,
-              .step = step});
-  }
-  void note_wait(std::size_t step, std::size_t i, Seconds from) {
-    add_span({.replica = i,
-              .activity = Activity::kWait,
-              .begin = from,
-              .end = network_->now(i),
-              .step = step});
-  }
-  void note(const Transfer& transfer) {
-    if (planner_) planner_->note(transfer);
-    StepWire& wire = result_.wire.at(static_cast<std::size_t>(transfer.round.step));
-    std::vector<double>& bytes = transfer.is_up ? wire.up : wire.down;
-    bytes.resize(replicas_.size());
-    bytes[transfer.replica] += static_cast<double>(transfer.bytes);
-    add_span({.replica = transfer.replica,
-              .activity = transfer.is_up ? Activity::kSend : Activity::kReceive,
-              .begin = transfer.begin,
-              .end = transfer.end,
-              .step = static_cast<std::size_t>(transfer.round.step)});
-  }
-
   const Scenario& scenario_;
   const RunRequest& request_;
   Workload& workload_;
@@ -281,6 +260,7 @@ class Run {
   std::unique_ptr<LivePlanner> planner_;  // nothing: the plan is fixed
   std::vector<Replica> replicas_;
   RunResult result_;
+  std::unique_ptr<Timekeeper> times_;  // writes into the result
   bool is_over_ = false;
 };
 

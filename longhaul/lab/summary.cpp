@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "longhaul/lab/factors.h"
 #include "longhaul/sync/target.h"
 
 namespace longhaul::lab {
@@ -65,6 +66,10 @@ void fill(Summary& summary, const TargetSettings& target, const std::vector<RunR
   summary.final_accuracy = over([](const RunResult& run) { return run.final_accuracy; });
   summary.step_time_s = over([](const RunResult& run) { return Maybe(run.step_time.count()); });
   summary.efficiency = over([](const RunResult& run) { return Maybe(run.efficiency); });
+  summary.computing = over([](const RunResult& run) {
+    const Maybe share = computing_share(run);
+    return share ? share : Maybe(run.efficiency);
+  });
   summary.bytes_up =
       over([](const RunResult& run) { return Maybe(static_cast<double>(run.bytes_up)); });
   summary.bytes_down =

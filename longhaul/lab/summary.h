@@ -36,6 +36,8 @@ struct Summary {
   std::optional<Spread> final_accuracy;
   std::optional<Spread> step_time_s;
   std::optional<Spread> efficiency;
+  std::optional<Spread>
+      computing;  // mean share over replicas; of the slowest where that is unknown
   std::optional<Spread> bytes_up;
   std::optional<Spread> bytes_down;
   bool is_best = true;  // of the recipe's settings in a search
@@ -46,6 +48,9 @@ std::vector<Summary> summarise(const TargetSettings& target, const std::vector<R
 
 // How much sooner than `d-sgd` the target was reached; nothing where either did not.
 std::optional<double> speed_up(const Summary& of, const std::vector<Summary>& all);
+
+// "41.2s", "10min 59s", "3h 5min"; "never" for what is not finite.
+std::string time_text(double seconds);
 
 // For people: "41.2s", "not reached (best accuracy 0.843)", "41.2s (39.8s to 44s)".
 std::string target_text(const Summary& summary, const TargetSettings& target);

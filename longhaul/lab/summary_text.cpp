@@ -10,10 +10,6 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-std::string seconds_text(double seconds) {
-  return std::isfinite(seconds) ? to_string(Seconds(seconds)) : "never";
-}
-
 // The length of a UTF-8 text in characters.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(
@@ -54,13 +50,22 @@ Row row_of(const Summary& summary, const std::vector<Summary>& all, const Target
           median_text(summary.steps_to_target, [](double v) { return formatted("%.0f", v); }),
           median_text(summary.final_accuracy, [](double v) { return formatted("%.4f", v); }),
           median_text(summary.final_loss, [](double v) { return formatted("%.4f", v); }),
-          median_text(summary.step_time_s, seconds_text),
-          median_text(summary.efficiency, [](double v) { return formatted("%.1f%%", 100 * v); }),
+          median_text(summary.step_time_s, time_text),
+          median_text(summary.computing, [](double v) { return formatted("%.1f%%", 100 * v); }),
           median_text(summary.bytes_up, bytes),
           median_text(summary.bytes_down, bytes)};
 }
 
 }  // namespace
+
+std::string time_text(double seconds) {
+  if (!std::isfinite(seconds)) return "never";
+  if (seconds < 119.5) return to_string(Seconds(seconds));
+  const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
+  const std::uint64_t hours = whole / 3600;
+  if (hours > 0) return std::to_string(hours) + "h " + std::to_string(whole % 3600 / 60) + "min";
+  return std::to_string(whole / 60) + "min " + std::to_string(whole % 60) + 's';
+}
 
 std::string target_text(const Summary& summary, const TargetSettings& target) {
   const std::size_t runs = summary.runs.size();
@@ -69,9 +74,9 @@ std::string target_text(const Summary& summary, const TargetSettings& target) {
   };
   if (summary.time_to_target_s) {
     const Spread& time = *summary.time_to_target_s;
-    if (runs == 1) return seconds_text(time.median);
-    return seconds_text(time.median) + " (" + seconds_text(time.least) + " to " +
-           seconds_text(time.most) + ')';
+    if (runs == 1) return time_text(time.median);
+    return time_text(time.median) + " (" + time_text(time.least) + " to " + time_text(time.most) +
+           ')';
   }
   if (2 * summary.diverged >= runs) return of_runs(summary.diverged, "diverged");
   const std::string best = summary.best_value ? " (best " + target.metric + ' ' +
@@ -92,11 +97,9 @@ std::string summary_table(const Scenario& scenario, const std::vector<RunResult>
     is_search = is_search || !summary.settings.empty();
     seeds = std::max(seeds, summary.runs.size());
   }
-  // Only a rehearsal predicts: its clock is the machine's.
-  const bool is_real = !runs.empty() && runs.front().predicted_step_time.has_value();
   std::string text = scenario.name + ": target " + scenario.target.metric + ' ' +
                      formatted("%.4g", scenario.target.value) + ", times are " +
-                     (is_real ? "real" : "virtual");
+                     (is_rehearsal(runs) ? "real, links are emulated" : "virtual");
   if (seeds > 1) text += ", medians over " + std::to_string(seeds) + " seeds (least to most)";
   text += "\n\n" + aligned(rows);
   if (is_search) text += "\n* the best of this recipe's settings\n";

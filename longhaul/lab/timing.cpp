@@ -25,6 +25,54 @@ Seconds step_time_slope(const RunResult& run) {
   return (last.time - first.time) / static_cast<double>(cycles * cycle);
 }
 
+constexpr std::size_t kRatePoints = 200;
+
+struct Carried {
+  double bytes = 0;
+  double seconds = 0;
+};
+
+// Of the slowest line; 0 where none carried anything.
+double least_rate(const std::vector<Carried>& lines) {
+  double least = 0;
+  for (const Carried& line : lines) {
+    if (!(line.seconds > 0)) continue;
+    const double rate = 8 * line.bytes / line.seconds;
+    least = least > 0 ? std::min(least, rate) : rate;
+  }
+  return least;
+}
+
+void add_carried(const std::vector<double>& bytes, const std::vector<double>& seconds,
+                 std::vector<Carried>& lines) {
+  for (std::size_t i = 0; i < std::min(bytes.size(), seconds.size()); ++i) {
+    lines.resize(std::max(lines.size(), i + 1));
+    lines[i].bytes += bytes[i];
+    lines[i].seconds += seconds[i];
+  }
+}
+
+// What lines carried while something was on them, over groups of steps.
+std::vector<RatePoint> rates_of(const RunResult& run) {
+  std::vector<RatePoint> rates;
+  const std::size_t steps = std::min(run.wire.size(), run.losses.size());
+  const std::size_t group = std::max<std::size_t>(1, (steps + kRatePoints - 1) / kRatePoints);
+  for (std::size_t from = 0; from < steps; from += group) {
+    std::vector<Carried> up;
+    std::vector<Carried> down;
+    const std::size_t to = std::min(steps, from + group);
+    for (std::size_t step = from; step < to; ++step) {
+      add_carried(run.wire[step].up, run.wire[step].up_line_s, up);
+      add_carried(run.wire[step].down, run.wire[step].down_line_s, down);
+    }
+    const RatePoint point{.time = run.losses[to - 1].time,
+                          .up_bits_per_s = least_rate(up),
+                          .down_bits_per_s = least_rate(down)};
+    if (point.up_bits_per_s > 0) rates.push_back(point);
+  }
+  return rates;
+}
+
 }  // namespace
 
 void fill_in_times(const Scenario& scenario, RunResult& run) {
@@ -33,6 +81,7 @@ void fill_in_times(const Scenario& scenario, RunResult& run) {
   for (const ReplicaSettings& replica : scenario.replicas)
     slowest = std::max(slowest, replica.step_time);
   run.efficiency = static_cast<double>(run.steps) * (slowest / run.virtual_time);
+  if (!run.wire.empty()) run.rates = rates_of(run);
   run.time_to_target.reset();
   run.steps_to_target.reset();
   if (const auto reached = target_reached(scenario.target, run.evaluations)) {

@@ -43,6 +43,7 @@ class Results(LabCommand):
         for run in runs:
             self.assertLessEqual(RUN_KEYS, run.keys())
         self.assertEqual(runs[0]["plans"], [])
+        self.assertLessEqual(runs[0]["computing"], runs[0]["efficiency"] + 1e-9)
         self.assertIn("steps", runs[1]["plans"][0]["reason"])
 
     def test_replay_gives_what_a_run_gives(self):

@@ -118,6 +118,41 @@ class Mishaps(RehearseTest):
         self.assertEqual((run["status"], run["final_loss"]), ("diverged", None))
 
 
+class Report(RehearseTest):
+    """What a rehearsal tells at its end comes from what its processes did."""
+
+    def test_has_real_times_a_time_line_and_the_digest(self):
+        rehearse = self.start("smoke", "--recipe", "static:delay_steps=2", "--set", "train.stop=steps", "--set", "train.steps=30",
+                              "--set", "replica.step_time=100ms", "--set", "link.latency=40ms")
+        out, _ = self.ended(rehearse, 0)
+        run, = self.results()
+        self.assertIn("Real time, emulated links", out)
+        self.assertIn(f"all {run['replicas']} models equal (digest {run['digest']})", out)
+        page = (self.directory / "r/report.html").read_text()
+        self.assertIn("Longhaul rehearsal · smoke", page)
+        self.assertIn("Predicted and measured", page)
+        head, row = (self.directory / "r/results.csv").read_text().splitlines()
+        self.assertEqual(dict(zip(head.split(","), row.split(","), strict=True))["digest"], run["digest"])
+
+        events = [json.loads(line) for line in (self.directory / "r/events.jsonl").read_text().splitlines()]
+        spans = [event for event in events if event["event"] == "activity"]
+        for replica in range(run["replicas"]):
+            kinds = {span["activity"] for span in spans if span["replica"] == replica}
+            self.assertLessEqual({"compute", "send", "receive"}, kinds, replica)
+        for span in spans:
+            self.assertGreaterEqual(span["end_s"], span["begin_s"])
+        # On the clock of the run a message takes at least its latency, and its mean comes after it.
+        sent = {(span["replica"], span["step"]): span for span in spans if span["activity"] == "send"}
+        for mean in (span for span in spans if span["activity"] == "receive"):
+            self.assertGreaterEqual(mean["end_s"] - mean["begin_s"], 0.04 - 1e-6)
+            if update := sent.get((mean["replica"], mean["step"])):
+                self.assertLessEqual(update["end_s"], mean["begin_s"] + 1e-3)
+        # The parts of a step are a step, with some room for what a busy machine does between them.
+        for one in run["time_by_replica"]:
+            self.assertGreater(one["computing_s"], 0.9 * 0.1 * run["steps"])
+            self.assertLess(sum(one.values()), 1.1 * run["virtual_s"])
+
+
 class LocalSteps(RehearseTest):
     def test_they_end_with_the_bits_of_the_lab(self):
         words = ("smoke", "--recipe", "olco3-tc,olco3-vq,streaming-diloco", "--set", "train.stop=steps", "--set",

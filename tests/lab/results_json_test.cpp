@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -63,6 +64,39 @@ TEST(ResultsJson, WhatIsNotThereIsNull) {
     EXPECT_TRUE(json.at(key).is_null()) << key;
 }
 
+TEST(ResultsJson, TellsWhereTheTimeWent) {
+  const auto json =
+      results_json(sample_scenario(), {sample_run({.recipe = "d-sgd"})}, Curves::kLeftOut);
+  EXPECT_EQ(json.at("clock"), "virtual");
+  const auto& run = json.at("runs").at(0);
+  EXPECT_NEAR(run.at("computing"), 0.0375, 1e-9);  // three replicas of 0.03 s, one of 0.06 s
+  EXPECT_NEAR(run.at("computing_s"), 0.0375, 1e-9);
+  EXPECT_EQ(run.at("time_by_replica").size(), 4U);
+}
+
+TEST(ResultsCsv, HasARowPerRunAndTheKeysOfTheJson) {
+  RunResult odd = sample_run({.recipe = "a,\"b\""});
+  odd.time_to_target.reset();
+  const std::string csv = results_csv(sample_scenario(), {sample_run({.recipe = "d-sgd"}), odd});
+  std::istringstream lines(csv);
+  std::string head;
+  std::string first;
+  std::string second;
+  std::string rest;
+  std::getline(lines, head);
+  std::getline(lines, first);
+  std::getline(lines, second);
+  EXPECT_FALSE(std::getline(lines, rest));
+  EXPECT_TRUE(head.starts_with("scenario,clock,recipe,settings,seed,status,")) << head;
+  EXPECT_NE(head.find(",time_to_target_s,"), std::string::npos);
+  EXPECT_NE(head.find(",computing_s,sending_s,latency_s,others_s"), std::string::npos);
+  EXPECT_EQ(head.find("plans"), std::string::npos);
+  EXPECT_TRUE(first.starts_with("sample,virtual,d-sgd,,1,done,")) << first;
+  EXPECT_EQ(std::ranges::count(head, ','), std::ranges::count(first, ','));
+  EXPECT_TRUE(second.starts_with("sample,virtual,\"a,\"\"b\"\"\",,1,done,")) << second;
+  EXPECT_NE(second.find(",200,,"), std::string::npos) << second;  // what is null is empty
+}
+
 TEST(RunEvents, BringARunBackAsItWas) {
   const std::vector<RunResult> runs{sample_run({.recipe = "d-sgd"}),
                                     sample_run({.recipe = "dga", .step_time_s = 0.1, .best = 0.5})};
@@ -78,6 +112,8 @@ TEST(RunEvents, BringARunBackAsItWas) {
   ASSERT_EQ((*read)[1].timeline.size(), runs[1].timeline.size());
   EXPECT_EQ((*read)[1].timeline[3].activity, runs[1].timeline[3].activity);
   EXPECT_EQ((*read)[1].timeline[3].end, runs[1].timeline[3].end);
+  EXPECT_EQ((*read)[1].timeline[1].latency, runs[1].timeline[1].latency);
+  EXPECT_EQ((*read)[1].spent[3].others, runs[1].spent[3].others);
 }
 
 TEST(RunEvents, LossesThatAreNotFiniteStayPointsOfTheCurve) {

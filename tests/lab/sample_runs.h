@@ -30,18 +30,57 @@ struct SampleRun {
 };
 
 inline void add_sample_timeline(const SampleRun& sample, RunResult& run) {
+  const double step_time = sample.step_time_s;
   const auto span = [&](std::size_t replica, Activity activity, double begin, double end,
                         std::size_t step) {
-    const double start = static_cast<double>(step) * sample.step_time_s;
-    run.timeline.push_back({replica, activity, Seconds(start + begin), Seconds(start + end), step});
+    const double start = static_cast<double>(step) * step_time;
+    const bool is_message = activity == Activity::kSend || activity == Activity::kReceive;
+    run.timeline.push_back({.replica = replica,
+                            .activity = activity,
+                            .begin = Seconds(start + begin),
+                            .end = Seconds(start + end),
+                            .step = step,
+                            .latency = Seconds(is_message ? 0.05 : 0)});
   };
   for (std::size_t step = 0; step < 6; ++step) {
     for (std::size_t replica = 0; replica < 4; ++replica) {
       span(replica, Activity::kCompute, 0, 0.06, step);
-      span(replica, Activity::kSend, 0.06, 0.4 * sample.step_time_s + 0.06, step);
-      span(replica, Activity::kReceive, 0.6 * sample.step_time_s, sample.step_time_s, step);
-      if (sample.step_time_s > 0.06) span(replica, Activity::kWait, 0.06, sample.step_time_s, step);
+      span(replica, Activity::kSend, 0.06, 0.4 * step_time + 0.11, step);
+      span(replica, Activity::kReceive, 0.6 * step_time, step_time + 0.05, step);
+      if (step_time > 0.06) span(replica, Activity::kWait, 0.06, step_time, step);
     }
+  }
+}
+
+// Replica 3 computes for twice as long as the others, which wait for it.
+inline void add_sample_times(RunResult& run) {
+  const double steps = static_cast<double>(run.steps);
+  const Seconds step = run.step_time;
+  for (std::size_t replica = 0; replica < run.replicas; ++replica) {
+    const Seconds computing = replica == 3 ? Seconds(0.06) : Seconds(0.03);
+    const Seconds rest = step - computing;
+    run.spent.push_back({.computing = steps * computing,
+                         .sending = steps * 0.6 * rest,
+                         .latency = steps * 0.3 * rest,
+                         .others = steps * 0.1 * rest});
+  }
+}
+
+// A planner that answers to a link whose rate falls.
+inline void add_sample_plans(RunResult& run) {
+  for (std::size_t i = 0; i < 10; ++i) {
+    const double share = static_cast<double>(i) / 10;
+    run.rates.push_back({.time = share * run.virtual_time,
+                         .up_bits_per_s = 5e6 * (1.1 - share),
+                         .down_bits_per_s = 5e7});
+    if (i % 3 != 0) continue;
+    run.plans.push_back({.step = i,
+                         .time = share * run.virtual_time,
+                         .plan = {.keep_ratio = 0.05 * (1.1 - share),
+                                  .delay_steps = 2 + static_cast<int>(i) / 3,
+                                  .merge = Merge::kLate},
+                         .predicted_step_time = Seconds(0.06),
+                         .reason = "the least time"});
   }
 }
 
@@ -73,6 +112,7 @@ inline RunResult sample_run(const SampleRun& sample) {
   run.final_loss = run.evaluations.back().loss;
   run.final_accuracy = run.evaluations.back().accuracy;
   add_sample_timeline(sample, run);
+  add_sample_times(run);
   return run;
 }
 

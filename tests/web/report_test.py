@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Opens a report in headless Chromium and checks what is drawn. Usage: report_test.py SAMPLE_PROGRAM [SCREENSHOT_DIRECTORY]
+"""Opens reports in headless Chromium and checks what is drawn. Usage: report_test.py SAMPLE_PROGRAM [SCREENSHOT_DIRECTORY]
 
-SAMPLE_PROGRAM writes a report of invented runs (tests/web/report_sample.cpp).
+SAMPLE_PROGRAM writes reports of invented runs: of a lab, a rehearsal and an oracle (tests/web/report_sample.cpp).
 """
 
 import html
@@ -16,9 +16,10 @@ BROWSER = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable
            "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
            "--enable-logging=stderr", "--virtual-time-budget=10000"]
 DEADLINE_S = 120
+PICTURE_HEIGHT = 4200
 
 # The report in a window of phone width, which no headless window may have itself; tells what the inner body tells.
-PHONE = """<!doctype html><body><iframe style="width:390px;height:800px;border:0" srcdoc="{page}"></iframe><script>
+PHONE = """<!doctype html><body><iframe style="width:420px;height:4000px;border:0" srcdoc="{page}"></iframe><script>
 const frame = document.querySelector("iframe");
 const look = () => {{
   const inner = frame.contentDocument.body;
@@ -30,29 +31,38 @@ look();
 
 
 class Page(html.parser.HTMLParser):
-    """What the drawn page has: attributes of its body, table rows, canvases, shapes of time lines."""
+    """What the drawn page has: attributes of its body, its text, tables, canvases, shapes."""
 
     def __init__(self, text):
         super().__init__()
-        self.body, self.cells, self.rows, self.canvases, self.rects, self.buttons = {}, [], 0, [], 0, 0
-        self.open = []
+        self.body, self.cells, self.rows, self.canvases, self.buttons, self.text = {}, [], 0, [], 0, ""
+        self.classes, self.titles, self.links = [], [], []
+        self.table, self.open = None, []
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
         self.open.append(tag)
+        found = dict(attributes)
         if tag == "body":
-            self.body = dict(attributes)
-        self.rows += tag == "tr" and "tbody" in self.open
-        self.rects += tag == "rect"
+            self.body = found
+        if tag == "table":
+            self.table = found.get("id")
+        self.rows += tag == "tr" and "tbody" in self.open and self.table == "results"
         self.buttons += tag == "button"
+        self.classes += (found.get("class") or "").split()
+        self.titles += [found["title"]] if tag == "abbr" else []
+        self.links += [found] if tag == "a" else []
         if tag == "canvas":
-            self.canvases.append(dict(attributes))
+            self.canvases.append(found)
 
     def handle_endtag(self, tag):
         while tag in self.open and self.open.pop() != tag:
             pass
 
     def handle_data(self, text):
+        if "script" in self.open or "style" in self.open:
+            return
+        self.text += text
         if "table" in self.open:
             self.cells.append(text)
 
@@ -77,7 +87,7 @@ def png_size(path):
     return (int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")) if len(head) == 24 else (0, 0)
 
 
-def checks(browser, report, pictures):
+def lab_checks(browser, report, pictures):
     """Yields (claim, whether it holds, what was found)."""
     text, console = browser(report, "--window-size=1280,2600", "--dump-dom")
     page = Page(text)
@@ -86,35 +96,79 @@ def checks(browser, report, pictures):
     yield "no chart is blank", body.get("data-blank") == "0", page.canvases
     yield "every canvas has colour", len(page.canvases) == 5 and all(
         int(canvas.get("data-coloured", 0)) > 200 for canvas in page.canvases), page.canvases
-    yield "draws a time line per recipe", body.get("data-timelines") == "3" and page.rects > 100, (body, page.rects)
-    yield "has a table row per recipe", page.rows == 3, page.rows
-    yield "has a legend button per recipe", page.buttons == 3, page.buttons
+    yield "draws a time line per recipe", body.get("data-timelines") == "4", body
+    yield "draws line time and latency apart", page.classes.count("flight") > 50 and page.classes.count("send") > 50, page.classes.count("flight")
+    yield "has a table row per recipe", page.rows == 4, page.rows
     yield "shows names as they are", "<b>dga</b>" in page.cells, page.cells[:40]
     yield "says that a target was not reached", any("not reached" in cell for cell in page.cells), page.cells
+    yield "says that a run diverged", any(cell == "diverged" for cell in page.cells), page.cells
+    yield "says that times are virtual", "Virtual time, modelled links" in page.text and "Longhaul lab · sample" in page.text, page.text[:300]
+    # d-sgd and dd-ef-sgd need the same steps in the sample, and steps of 1.4 s and 60 ms.
+    yield "tells the factors", "23.3×" in page.cells and any("= 23.3× sooner" in cell for cell in page.cells), page.cells
+    yield "tells how steps vary with the seed", any("by seed" in cell for cell in page.cells), page.cells
+    # Four recipes and, under each, four replicas that differ, in four parts each.
+    yield "draws the parts of a step", body.get("data-bars") == "80", body
+    yield "draws link and plan over time", body.get("data-course") == "3", body
+    yield "explains words on hover", len(page.titles) > 10, page.titles
+    yield "has its table as CSV", any(link.get("download") == "results.csv" for link in page.links), page.links
+    yield "says which command made it", "longhaul lab sample" in page.text, page.text[-300:]
     yield "fits a desktop window", body.get("data-overflow") == "0", body
     yield "reports no error", body.get("data-errors") == "0" and not console, (body, console)
 
     dark, _ = browser(report, "--window-size=1280,2600", "--force-dark-mode", "--dump-dom")
     yield "draws on a dark system", Page(dark).body.get("data-blank") == "0", Page(dark).body
 
-    phone = report.with_name("phone.html")
-    phone.write_text(PHONE.format(page=html.escape(report.read_text(encoding="utf-8"))), encoding="utf-8")
+    phone = phone_page(report)
     text, console = browser(phone, "--window-size=800,900", "--dump-dom")
     body = Page(text).body
     yield "draws at phone width", body.get("data-drawn") == "5 charts" and body.get("data-blank") == "0", body
     yield "fits a phone", body.get("data-overflow") == "0" and not console, (body, console)
+    yield from photographs(browser, pictures, report, phone)
 
-    for name, path, options in (("report", report, []), ("report-dark", report, ["--force-dark-mode"]), ("phone", phone, [])):
+
+def rehearsal_checks(browser, report, pictures):
+    text, console = browser(report, "--window-size=1280,2600", "--dump-dom")
+    page = Page(text)
+    yield "a rehearsal says so", "Longhaul rehearsal · sample" in page.text and "Real time, emulated links" in page.text, page.text[:300]
+    yield "nothing on it is virtual", "virtual" not in page.text.lower(), page.text
+    yield "shows predicted beside measured", {"1.38 s", "1.4 s", "+1.4 %"} <= set(page.cells), page.cells
+    yield "says that all models are equal", any("all 4 models equal" in cell for cell in page.cells), page.cells
+    yield "draws its time line", page.body.get("data-timelines") == "2", page.body
+    yield "draws it without error", page.body.get("data-errors") == "0" and page.body.get("data-blank") == "0" and not console, (page.body, console)
+    yield from photographs(browser, pictures, report, phone_page(report))
+
+
+def oracle_checks(browser, report, pictures):
+    text, console = browser(report, "--window-size=1280,2600", "--dump-dom")
+    page = Page(text)
+    yield "an oracle's plans are a map", page.body.get("data-cells") == "9", page.body
+    yield "and no rows", page.rows == 3, page.rows
+    yield "marks the best plan and where auto ended", "best" in page.classes and "end" in page.classes, page.classes
+    yield "tells the regret", "Regret" in page.cells and any(re.fullmatch(r"[+-][0-9.]+ %", cell) for cell in page.cells), page.cells
+    yield "draws that without error", page.body.get("data-errors") == "0" and not console, (page.body, console)
+    yield from photographs(browser, pictures, report, phone_page(report))
+
+
+def phone_page(report):
+    phone = report.with_name(f"phone-{report.stem}.html")
+    phone.write_text(PHONE.format(page=html.escape(report.read_text(encoding="utf-8"))), encoding="utf-8")
+    return phone
+
+
+def photographs(browser, pictures, report, phone):
+    for path, options, name in ((report, [], report.stem), (report, ["--force-dark-mode"], f"{report.stem}-dark"), (phone, [], phone.stem)):
         picture = pictures / f"{name}.png"
-        browser(path, "--window-size=1280,2600", f"--screenshot={picture}", *options)
-        yield f"{name} can be photographed", png_size(picture) == (1280, 2600), png_size(picture)
+        browser(path, f"--window-size=1280,{PICTURE_HEIGHT}", f"--screenshot={picture}", *options)
+        yield f"{name} can be photographed", png_size(picture) == (1280, PICTURE_HEIGHT), png_size(picture)
 
 
-def broken_page_is_noticed(browser, report):
+def broken_page_is_noticed(browser, report, _):
     """The checks above prove something only if a page without curves fails them."""
     page = report.read_text(encoding="utf-8")
     empty = report.with_name("empty.html")
-    empty.write_text(re.sub(r'"runs":\[\[.*?\]\]\]', '"runs":[[]]', page), encoding="utf-8")
+    page = re.sub(r'"runs":\[\[.*?\]\]\]', '"runs":[[]]', page)
+    page = re.sub(r'"(time_to_target_s|steps_to_target)":[0-9.]+', r'"\1":null', page)  # no marks at the target either
+    empty.write_text(page, encoding="utf-8")
     text, _ = browser(empty, "--window-size=1280,2600", "--dump-dom")
     body = Page(text).body
     yield "a page without curves counts as blank", body.get("data-blank") == "4", body
@@ -129,11 +183,11 @@ def main():
         directory = pathlib.Path(name)
         pictures = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) == 3 else directory
         pictures.mkdir(parents=True, exist_ok=True)
-        report = directory / "report.html"
-        subprocess.run([sys.argv[1], str(report)], check=True)
         browser = Browser(directory)
-        for test in (checks, broken_page_is_noticed):
-            for claim, holds, found in test(browser, report, *([pictures] if test is checks else [])):
+        for kind, test in (("lab", lab_checks), ("rehearsal", rehearsal_checks), ("oracle", oracle_checks), ("lab", broken_page_is_noticed)):
+            report = directory / f"{kind}.html"
+            subprocess.run([sys.argv[1], str(report), kind], check=True)
+            for claim, holds, found in test(browser, report, pictures):
                 passed, failed = passed + bool(holds), failed + (not holds)
                 print(f"{'ok    ' if holds else 'FAILED'} {claim}" + ("" if holds else f": found {found}"))
     print(f"{passed} passed, {failed} failed")

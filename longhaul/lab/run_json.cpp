@@ -1,0 +1,139 @@
+#include "longhaul/lab/run_json.h"
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "longhaul/lab/factors.h"
+
+namespace longhaul::lab {
+
+namespace {
+using Json = nlohmann::ordered_json;
+}  // namespace
+
+Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+double number_or_nan(const Json& json, const char* key) {
+  const Json& value = json.at(key);
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
+namespace {
+
+template <typename T>
+Json value_or_null(const std::optional<T>& value) {
+  if (!value) return nullptr;
+  if constexpr (std::is_same_v<T, Seconds>) {
+    return value->count();
+  } else if constexpr (std::is_same_v<T, double>) {
+    return finite_or_null(*value);
+  } else {
+    return Json(*value);
+  }
+}
+
+template <typename T>
+std::optional<T> maybe(const Json& json, const char* key) {
+  const Json& value = json.at(key);
+  if (value.is_null()) return std::nullopt;
+  if constexpr (std::is_same_v<T, Seconds>)
+    return Seconds(value.get<double>());
+  else
+    return value.get<T>();
+}
+
+Json spent_json(const TimeSpent& spent) {
+  return {{"computing_s", spent.computing.count()},
+          {"sending_s", spent.sending.count()},
+          {"latency_s", spent.latency.count()},
+          {"others_s", spent.others.count()}};
+}
+
+// Of a mean step, over replicas; by replica the whole run.
+void add_time_spent(const RunResult& run, Json& json) {
+  const std::optional<TimeSpent> step = mean_step(run);
+  json["computing"] = value_or_null(computing_share(run));
+  const Json mean = spent_json(step.value_or(TimeSpent{}));
+  for (const auto& [key, value] : mean.items()) json[key] = step ? value : Json(nullptr);
+  Json by_replica = Json::array();
+  for (const TimeSpent& one : run.spent) by_replica.push_back(spent_json(one));
+  json["time_by_replica"] = std::move(by_replica);
+}
+
+void read_time_spent(const Json& json, RunResult& run) {
+  const auto found = json.find("time_by_replica");
+  if (found == json.end()) return;  // a log of an older program
+  for (const Json& one : *found)
+    run.spent.push_back({.computing = Seconds(number_or_nan(one, "computing_s")),
+                         .sending = Seconds(number_or_nan(one, "sending_s")),
+                         .latency = Seconds(number_or_nan(one, "latency_s")),
+                         .others = Seconds(number_or_nan(one, "others_s"))});
+}
+
+}  // namespace
+
+Json run_json(const RunResult& run) {
+  Json json{{"recipe", run.recipe},
+            {"settings", run.settings},
+            {"seed", run.seed},
+            {"status", run.status},
+            {"lr", run.lr},
+            {"replicas", run.replicas},
+            {"parameters", run.parameters},
+            {"steps", run.steps},
+            {"time_to_target_s", value_or_null(run.time_to_target)},
+            {"steps_to_target", value_or_null(run.steps_to_target)},
+            {"final_loss", value_or_null(run.final_loss)},
+            {"final_accuracy", value_or_null(run.final_accuracy)},
+            {"virtual_s", run.virtual_time.count()},
+            {"step_time_s", finite_or_null(run.step_time.count())},
+            {"efficiency", finite_or_null(run.efficiency)},
+            {"bytes_up", run.bytes_up},
+            {"bytes_down", run.bytes_down},
+            {"keep_ratio", run.keep_ratio},
+            {"delay_steps", run.delay_steps},
+            {"period_steps", run.period_steps},
+            {"merge", run.merge},
+            {"codec", run.codec},
+            {"non_finite_steps", run.non_finite_steps},
+            {"predicted_step_time_s", value_or_null(run.predicted_step_time)},
+            {"late_steps", run.late_steps},
+            {"digest", run.digest}};
+  add_time_spent(run, json);
+  return json;
+}
+
+RunResult run_from_json(const Json& json) {
+  RunResult run;
+  run.recipe = json.at("recipe");
+  run.settings = json.at("settings");
+  run.seed = json.at("seed");
+  run.status = json.at("status");
+  run.lr = json.at("lr");
+  run.replicas = json.at("replicas");
+  run.parameters = json.at("parameters");
+  run.steps = json.at("steps");
+  run.time_to_target = maybe<Seconds>(json, "time_to_target_s");
+  run.steps_to_target = maybe<std::size_t>(json, "steps_to_target");
+  run.final_loss = maybe<double>(json, "final_loss");
+  run.final_accuracy = maybe<double>(json, "final_accuracy");
+  run.virtual_time = Seconds(number_or_nan(json, "virtual_s"));
+  run.step_time = Seconds(number_or_nan(json, "step_time_s"));
+  run.efficiency = number_or_nan(json, "efficiency");
+  run.bytes_up = json.at("bytes_up");
+  run.bytes_down = json.at("bytes_down");
+  run.keep_ratio = json.at("keep_ratio");
+  run.delay_steps = json.at("delay_steps");
+  run.period_steps = json.value("period_steps", 1);  // logs of older programs do not have it
+  run.merge = json.at("merge");
+  run.codec = json.at("codec");
+  run.non_finite_steps = json.at("non_finite_steps");
+  run.predicted_step_time = maybe<Seconds>(json, "predicted_step_time_s");
+  run.late_steps = json.at("late_steps");
+  run.digest = json.at("digest");
+  read_time_spent(json, run);
+  return run;
+}
+
+}  // namespace longhaul::lab
