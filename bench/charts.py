@@ -209,5 +209,7 @@ def timeline(results, theme):
         draw_replica(svg, colours, results, recipe, top, at, window)
         if results["timelines"][recipe]["delay_steps"] > 0:
             draw_delay(svg, colours, results, recipe, top, at)
-    svg.text(0, bottom + 40, "Solid: on the line. Faint: queueing and latency. Grey: waiting.", colours["faint"], more=' font-size="12"')
+    knows_latency = any(span[5] > 0 for recipe in recipes for span in results["timelines"][recipe]["spans"])
+    words = "Solid: on the line. Faint: queueing and latency." if knows_latency else "Sending and receiving include the latency."
+    svg.text(0, bottom + 40, words + " Grey: waiting.", colours["faint"], more=' font-size="12"')
     return svg.done()
