@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "longhaul/grpc/connection_error.h"
 #include "longhaul/grpc/grpc_stream.h"
 #include "longhaul/grpc/grpc_transport.h"
 #include "proto/longhaul.grpc.pb.h"
@@ -9,34 +10,16 @@
 namespace longhaul {
 namespace {
 
-struct Connection {
-  std::string address;
-  bool is_tls = false;
-  bool has_heard = false;  // of the hub: both have agreed on TLS, or on none
-};
-
-Error error_of(const grpc::Status& status, const Connection& connection) {
-  const std::string what = "hub at " + connection.address + ": ";
-  if (status.ok()) return {ErrorCode::kClosed, what + "it ended the connection"};
-  const std::string& cause = status.error_message();
-  if (connection.has_heard) return {ErrorCode::kClosed, what + cause};
-  const bool is_handshake = cause.find("andshake") != std::string::npos ||
-                            cause.find("Socket closed") != std::string::npos ||
-                            cause.find("reset by peer") != std::string::npos;
-  if (is_handshake && connection.is_tls)
-    return {
-        ErrorCode::kClosed,
-        what + "no agreement on TLS: certificate missing, of another authority, or no TLS there"};
-  if (is_handshake)
-    return {ErrorCode::kClosed, what + "it closed at once; does it expect TLS (an invite)?"};
-  return {ErrorCode::kClosed, what + cause};
+Error error_of(const grpc::Status& status, const ConnectionFacts& facts) {
+  if (!status.ok()) return connection_error(status.error_message(), facts);
+  return {ErrorCode::kClosed, "hub at " + facts.address + ": it ended the connection"};
 }
 
 // Deletes itself when gRPC is done with it.
 class ClientReactor final : public grpc::ClientBidiReactor<Frame, Frame> {
  public:
   ClientReactor(std::shared_ptr<grpc::Channel> channel, StreamEventsPtr events,
-                Connection connection)
+                ConnectionFacts connection)
       : line_(std::make_shared<GrpcLine<ClientReactor>>(*this)),
         channel_(std::move(channel)),
         stub_(channel_),
@@ -84,7 +67,7 @@ class ClientReactor final : public grpc::ClientBidiReactor<Frame, Frame> {
   v1::Hub::Stub stub_;
   grpc::ClientContext context_;
   StreamEventsPtr events_;
-  Connection connection_;
+  ConnectionFacts connection_;
   Frame incoming_;
   Frame outgoing_;
 };
@@ -115,7 +98,7 @@ class GrpcConnector final : public Connector {
     arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
     auto* reactor = new ClientReactor(  // deletes itself
         grpc::CreateCustomChannel(address_, credentials_, arguments), std::move(events),
-        Connection{.address = address_, .is_tls = is_tls_});
+        ConnectionFacts{.address = address_, .is_tls = is_tls_});
     return reactor->start();
   }
 

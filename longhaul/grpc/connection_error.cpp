@@ -1,0 +1,84 @@
+#include "longhaul/grpc/connection_error.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace longhaul {
+namespace {
+
+// What the text has, in small letters, and what is said of it.
+struct Phrase {
+  std::string_view has;
+  std::string_view says;
+};
+
+// Of one who could not be reached.
+constexpr std::array<Phrase, 7> kNoAnswer{{
+    {"connection refused", "connection refused"},
+    {"no route to host", "no route to this host"},
+    {"unreachable", "its network cannot be reached"},
+    {"timed out", "nothing came in time"},
+    {"timeout", "nothing came in time"},
+    {"deadline", "nothing came in time"},
+    {"fd shutdown", "nothing came in time"},
+}};
+
+// Of one who answered as no hub does.
+constexpr std::array<std::string_view, 2> kOtherProgram{
+    {"failed parsing http/2", "http1.x server"}};
+
+constexpr std::array<std::string_view, 4> kHandshake{
+    {"handshake", "socket closed", "reset by peer", "broken pipe"}};
+
+std::string small_letters(std::string_view text) {
+  std::string small(text);
+  std::ranges::transform(small, small.begin(), [](unsigned char letter) {
+    return static_cast<char>(std::tolower(letter));
+  });
+  return small;
+}
+
+bool has_any(std::string_view text, const auto& phrases) {
+  return std::ranges::any_of(phrases, [&](std::string_view phrase) {
+    return text.find(phrase) != std::string_view::npos;
+  });
+}
+
+std::string_view no_answer(std::string_view text) {
+  const auto found = std::ranges::find_if(kNoAnswer, [&](const Phrase& phrase) {
+    return text.find(phrase.has) != std::string_view::npos;
+  });
+  return found == kNoAnswer.end() ? "the connection broke" : found->says;
+}
+
+// A name that does not exist, or name servers that do not answer.
+Error name_error(std::string_view text, const ConnectionFacts& facts) {
+  const std::string host = facts.address.substr(0, facts.address.rfind(':'));
+  const bool is_unknown = text.find("not found") != std::string_view::npos ||
+                          text.find("no data") != std::string_view::npos ||
+                          text.find("not known") != std::string_view::npos;
+  if (is_unknown)
+    return {ErrorCode::kNotFound, "cannot find the host " + host + ": check the spelling or DNS"};
+  return {ErrorCode::kClosed, "cannot find the host " + host + " now: DNS does not answer"};
+}
+
+}  // namespace
+
+Error connection_error(std::string_view cause, const ConnectionFacts& facts) {
+  const std::string text = small_letters(cause);
+  std::string what = "hub at " + facts.address + ": ";
+  if (text.find("dns resolution") != std::string::npos) return name_error(text, facts);
+  if (facts.has_heard) return {ErrorCode::kClosed, what.append(no_answer(text))};
+  if (has_any(text, kOtherProgram))
+    return {ErrorCode::kNotFound,
+            what + "something else than a hub answers on this port, or it expects TLS (an invite)"};
+  if (has_any(text, kHandshake))
+    return {ErrorCode::kNotFound,
+            what + (facts.is_tls ? "no agreement on TLS: certificate missing, of another "
+                                   "authority, or no TLS there"
+                                 : "it closed at once; does it expect TLS (an invite)?")};
+  return {ErrorCode::kClosed, (what + "it does not answer (").append(no_answer(text)) + ')'};
+}
+
+}  // namespace longhaul
