@@ -1,6 +1,9 @@
 #include "longhaul/sync/checkpoint.h"
 
+#include <iterator>
 #include <limits>
+#include <set>
+#include <sstream>
 
 #include "longhaul/base/check.h"
 #include "longhaul/base/file.h"
@@ -9,6 +12,18 @@ namespace longhaul {
 namespace {
 
 constexpr std::size_t kMostCheckpointBytes = std::numeric_limits<std::size_t>::max() / 2;
+
+// The words of a list that another one lacks: of long ones, what differs.
+std::string words_not_in(const std::string& other, const std::string& list) {
+  std::istringstream others(other);
+  const std::set<std::string> known(std::istream_iterator<std::string>(others), {});
+  std::istringstream words(list);
+  std::string rest;
+  for (std::string word; words >> word;) {
+    if (!known.contains(word)) rest += (rest.empty() ? "" : " ") + word;
+  }
+  return rest;
+}
 
 std::string identity_name(const std::string& what) { return "run." + what; }
 
@@ -25,7 +40,8 @@ Status check_identity(const RunIdentity& run, const State& state) {
       return Error{ErrorCode::kMismatch, "it does not say of which " + what + " it is"};
     if (*saved == value) continue;
     std::string why = "it is of another run: " + what;
-    why.append(" '").append(*saved).append("', here '").append(value).append("'");
+    why.append(" '").append(words_not_in(value, *saved));
+    why.append("', here '").append(words_not_in(*saved, value)).append("'");
     return Error{ErrorCode::kMismatch, std::move(why)};
   }
   return Done{};

@@ -72,6 +72,15 @@ TEST_F(CheckpointFile, ADamagedOneIsRefusedByName) {
   EXPECT_THAT(read_checkpoint(file_).error().message, HasSubstr("a.safetensors"));
 }
 
+TEST(CheckpointIdentity, OfALongListNamesTheWordsThatDiffer) {
+  State state;
+  save_identity({{"settings", "train.lr=0.1 train.steps=60 "}}, state);
+  EXPECT_THAT(check_identity({{"settings", "train.steps=60 train.lr=0.2 "}}, state).error().message,
+              ::testing::EndsWith("settings 'train.lr=0.1', here 'train.lr=0.2'"));
+  EXPECT_THAT(check_identity({{"settings", "train.steps=60 "}}, state).error().message,
+              ::testing::EndsWith("settings 'train.lr=0.1', here ''"));
+}
+
 TEST(CheckpointIdentity, NamesWhatDiffers) {
   const RunIdentity run{{"scenario", "smoke"}, {"seed", "1"}};
   State state;
