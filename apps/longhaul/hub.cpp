@@ -35,7 +35,7 @@ namespace longhaul::apps {
 namespace {
 
 struct HubArguments {
-  TaskRequest task;
+  AskedTask task;
   std::string listen = "127.0.0.1:7070";
   std::string directory;
   std::string keys;
@@ -173,15 +173,38 @@ int print_hub_config(TaskRequest request, const v1::Task& task) {
   return kExitDone;
 }
 
+// The command that goes on with this run: the task is in the directory, all else is not.
+std::string again(const HubArguments& arguments) {
+  if (arguments.directory.empty()) return {};
+  const HubArguments usual;
+  std::string command = "longhaul hub --dir " + arguments.directory;
+  const auto add = [&](const char* option, const std::string& value, bool is_usual) {
+    if (!is_usual) command.append(" ").append(option).append(" ").append(value);
+  };
+  add("--listen", arguments.listen, arguments.listen == usual.listen);
+  add("--keys", arguments.keys, arguments.keys.empty());
+  if (arguments.is_insecure) command += " --insecure";
+  add("--least", std::to_string(arguments.least), arguments.least == usual.least);
+  add("--start-with", std::to_string(arguments.start_with), arguments.start_with == 0);
+  add("--patience", arguments.patience, arguments.patience == usual.patience);
+  add("--most-params", arguments.most_params, arguments.most_params.empty());
+  if (arguments.rate) add("--rate", to_string(*arguments.rate), false);
+  return command;
+}
+
 int run_hub(const HubArguments& arguments) {
-  if (arguments.task.recipe.find(',') != std::string::npos)
+  const std::string& recipe = arguments.task.request.recipe;
+  if (recipe.find(',') != std::string::npos)
     return complain("hub",
-                    {ErrorCode::kInvalidArgument,
-                     "--recipe: a hub runs one recipe, got " + arguments.task.recipe},
+                    {ErrorCode::kInvalidArgument, "--recipe: a hub runs one recipe, got " + recipe},
                     kExitWrongUse);
-  const Result<v1::Task> task = task_of(arguments.task);
+  const Result<v1::Task> task = task_in(arguments.directory, arguments.task);
   if (!task.ok()) return complain("hub", task.error(), kExitWrongUse);
-  if (arguments.prints_config) return print_hub_config(arguments.task, *task);
+  if (arguments.prints_config) {
+    TaskRequest request = arguments.task.request;
+    request.seed = task->seed();
+    return print_hub_config(request, *task);
+  }
   const Result<access::Address> address = listening_address(arguments.listen);
   if (!address.ok())
     return complain("hub", Error(address.error()).within("--listen"), kExitWrongUse);
@@ -209,6 +232,7 @@ int run_hub(const HubArguments& arguments) {
     setup->admit = admission_by(arguments.keys);
   }
   const std::size_t start_with = setup->start_with;
+  const std::uint64_t steps = setup->training.steps;
   const auto directory = own_directory(arguments.directory);
   if (!directory.ok()) return complain("hub", directory.error(), kExitFailed);
   notice_interrupts();
@@ -216,6 +240,8 @@ int run_hub(const HubArguments& arguments) {
   raise_descriptor_limit();
   const SystemClock clock;
   const Log log = Log(log_level(arguments.log)).named("hub");
+  if (arguments.directory.empty())
+    log.warning("no --dir: if this hub crashes or is stopped, the run is lost");
   const auto lines = arguments.json ? std::make_shared<Lines>(kMostLines) : nullptr;
   Result<std::unique_ptr<Hub>> hub =
       Hub::start(std::move(setup).value(), clock, log,
@@ -237,7 +263,9 @@ int run_hub(const HubArguments& arguments) {
       log.info("starts when " + std::to_string(start_with) +
                (start_with == 1 ? " replica is here" : " replicas are here"));
   }
-  const Result<bool> served = HubService(**hub, *task, lines, StatusPace(*status_every), log).run();
+  const HubService::Options options{.task = *task, .steps = steps, .again = again(arguments)};
+  const Result<bool> served =
+      HubService(**hub, options, lines, StatusPace(*status_every), log).run();
   if (!served.ok()) return complain("hub", served.error(), kExitFailed);
   return *served ? kExitDone : kExitInterrupted;
 }
@@ -247,21 +275,20 @@ int run_hub(const HubArguments& arguments) {
 void add_hub(CLI::App& program, Run& run) {
   const auto arguments = std::make_shared<HubArguments>();  // shared with the callback
   CLI::App* hub = program.add_subcommand("hub", "Serve a run to the replicas that dial in");
-  hub->add_option("scenario", arguments->task.scenario,
-                  "Name of a built-in scenario, or a file that ends in .toml")
-      ->required();
+  hub->add_option("scenario", arguments->task.request.scenario,
+                  "Name of a built-in scenario, or a file that ends in .toml; not needed if --dir\n"
+                  "holds a run, which goes on");
   hub->add_option("--listen", arguments->listen, "HOST:PORT; port 0: the system chooses")
       ->capture_default_str();
   hub->add_option("--dir", arguments->directory,
-                  "Directory of the journal: a hub that was killed goes on from it");
+                  "Directory of the journal: a hub that was stopped or killed goes on from it");
   hub->add_option("--keys", arguments->keys, "Directory that `longhaul keys init` has made");
   hub->add_flag("--insecure", arguments->is_insecure,
                 "Let anyone in who reaches the port, without TLS");
-  hub->add_option("--recipe", arguments->task.recipe, "One recipe (default: auto)");
-  hub->add_option("--seed", arguments->task.seed, "Seed of the run")
-      ->capture_default_str()
+  hub->add_option("--recipe", arguments->task.request.recipe, "One recipe (default: auto)");
+  hub->add_option("--seed", arguments->task.seed, "Seed of the run (default: 1)")
       ->check(whole_number());
-  hub->add_option("--set", arguments->task.settings,
+  hub->add_option("--set", arguments->task.request.settings,
                   "Override a key of the scenario: table.key=value; repeatable")
       ->expected(1)
       ->allow_extra_args(false)
@@ -300,10 +327,13 @@ void add_hub(CLI::App& program, Run& run) {
   hub->footer(
       "Replicas join with `longhaul train`. The run ends at the scenario's target, or after its\n"
       "steps (--set train.stop=steps: only then). Ctrl-C lets everyone finish the step they are "
-      "in; a\n"
-      "second one ends at once.\n\nExamples:\n"
+      "in\n"
+      "and write a checkpoint; a second one ends at once. With --dir the run can go on later.\n\n"
+      "Exit codes: 0 the run is done, 1 it failed, 2 wrong use, 130 stopped by Ctrl-C.\n\n"
+      "Examples:\n"
       "  longhaul hub fashion-wan\n"
-      "  longhaul hub fashion-wan --listen 0.0.0.0:7070 --keys keys --dir run1");
+      "  longhaul hub fashion-wan --listen 0.0.0.0:7070 --keys keys --dir run1\n"
+      "  longhaul hub --dir run1 --listen 0.0.0.0:7070 --keys keys    (goes on)");
   hub->callback([=, &run] { run = [=] { return run_hub(*arguments); }; });
 }
 

@@ -13,7 +13,6 @@ namespace {
 
 constexpr Seconds kLook{0.1};             // between looks at the hub's status
 constexpr Seconds kFinishPatience{30.0};  // for replicas to finish after Ctrl-C
-constexpr Seconds kSettled{0.5};          // after Ctrl-C before the start
 constexpr Seconds kTellEvery{10.0};
 
 }  // namespace
@@ -23,13 +22,14 @@ Result<bool> HubService::run() {
     pacer_.wait_until(time_after(clock_.now(), kLook));
     note_strangers();
     const HubStatus status = hub_.status();
-    const bool is_over = status.is_finished || is_given_up(status);
+    const bool is_over = status.is_finished || is_given_up();
     tell(status, is_over || status.failure);
     if (status.failure) return *status.failure;
+    if (is_over && asked_) tell_of_end(status);
     if (is_over) return !asked_;
     if (!is_interrupted() || asked_) continue;
     asked_ = clock_.now();
-    log_.info("interrupted: tells the replicas, and ends when they have finished");
+    tell_of_stop(status);
     hub_.finish(v1::CAUSE_STOPPED);
   }
 }
@@ -47,7 +47,7 @@ void HubService::tell(const HubStatus& status, bool is_last) {
       std::cout << *line << '\n';
     std::cout << std::flush;
     if (pace_.is_due(status, clock_.now()) || is_last)
-      print_event("status", status_json(report_of(status, task_)));
+      print_event("status", status_json(report_of(status, options_.task)));
     return;
   }
   if (status.next_round == told_round_ || clock_.now() - told_ < kTellEvery) return;
@@ -57,12 +57,30 @@ void HubService::tell(const HubStatus& status, bool is_last) {
             " of " + std::to_string(status.slots) + " replicas");
 }
 
-// After an interrupt: nobody waits for the start any more, or they take too long to finish.
-bool HubService::is_given_up(const HubStatus& status) const {
-  if (!asked_) return false;
-  const Seconds since = clock_.now() - *asked_;
-  return since > kFinishPatience ||
-         (!status.is_started && status.sessions == 0 && since > kSettled);
+// After an interrupt: they take too long to finish.
+bool HubService::is_given_up() const { return asked_ && clock_.now() - *asked_ > kFinishPatience; }
+
+void HubService::tell_of_stop(const HubStatus& status) const {
+  std::string here;
+  std::string away;
+  for (const auto& [name, replica] : status.replicas) {
+    std::string& names = replica.is_connected ? here : away;
+    if (replica.is_connected || !replica.has_left) names += (names.empty() ? "" : ", ") + name;
+  }
+  if (here.empty()) return log_.info("interrupted: no replica is here, so it stops at once");
+  std::string line = "interrupted: waits up to " + to_string(kFinishPatience) + " for " + here +
+                     " to finish the step they are in";
+  if (!away.empty()) line += "; not here: " + away;
+  log_.info(line + "; Ctrl-C again ends at once");
+}
+
+void HubService::tell_of_end(const HubStatus& status) const {
+  const std::string where = status.is_started
+                                ? "stopped at round " + std::to_string(status.next_round) + " of " +
+                                      std::to_string(options_.steps)
+                                : "stopped before the first step";
+  log_.info(where + (options_.again.empty() ? "; without --dir the run cannot go on"
+                                            : "; go on with `" + options_.again + '`'));
 }
 
 }  // namespace longhaul::apps

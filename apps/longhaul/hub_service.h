@@ -15,10 +15,15 @@ namespace longhaul::apps {
 // Serves until every replica has finished, or someone interrupts.
 class HubService {
  public:
+  struct Options {
+    v1::Task task;
+    std::uint64_t steps = 0;  // of the run
+    std::string again;        // the command that goes on with this run; empty: none does
+  };
   // `pace` is that of the `status` events, if `lines` takes any.
-  HubService(Hub& hub, v1::Task task, std::shared_ptr<Lines> lines, StatusPace pace, Log log)
+  HubService(Hub& hub, Options options, std::shared_ptr<Lines> lines, StatusPace pace, Log log)
       : hub_(hub),
-        task_(std::move(task)),
+        options_(std::move(options)),
         lines_(std::move(lines)),
         pace_(std::move(pace)),
         log_(std::move(log)) {}
@@ -29,10 +34,13 @@ class HubService {
  private:
   void note_strangers();
   void tell(const HubStatus& status, bool is_last);
-  [[nodiscard]] bool is_given_up(const HubStatus& status) const;
+  [[nodiscard]] bool is_given_up() const;
+  // What an interrupt does: whom it waits for, and then how to go on.
+  void tell_of_stop(const HubStatus& status) const;
+  void tell_of_end(const HubStatus& status) const;
 
   Hub& hub_;
-  v1::Task task_;
+  Options options_;
   std::shared_ptr<Lines> lines_;  // shared with the watcher
   StatusPace pace_;
   Log log_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "apps/longhaul/command.h"
 #include "apps/longhaul/installed.h"
 #include "longhaul/lab/links.h"
 #include "longhaul/lab/study.h"
@@ -206,7 +207,7 @@ Status Rehearsal::look_at(Child& child, const std::string& name, bool may_end) c
   const std::optional<int> code = child.exit_code();
   if (!code || child.output() >= 0) return Done{};  // it lives, or has not told all
   if (*code == 0 && may_end) return Done{};
-  if (*code == 130 && is_ending_) return Done{};
+  if ((*code == kExitInterrupted || *code == kExitStopped) && is_ending_) return Done{};
   return failed(name + " ended with " + std::to_string(*code) +
                 (*code == 0 ? " before the run was over" : "") + "; see " +
                 (setup_.directory / (name + ".log")).string());

@@ -1,6 +1,8 @@
 // What a hub's directory is of: the task, beside the journal, for those who read it later.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "apps/longhaul/job_options.h"
@@ -9,5 +11,13 @@ namespace longhaul::apps {
 
 Status write_task(const std::string& directory, const v1::Task& task);
 Result<v1::Task> read_task(const std::string& directory);
+
+// What a hub on this directory is to do. A run that is there goes on: it needs no scenario, and
+// what is asked for again must be as it was.
+struct AskedTask {
+  TaskRequest request;                // its scenario may be empty
+  std::optional<std::uint64_t> seed;  // none: as it was, or 1
+};
+Result<v1::Task> task_in(const std::string& directory, const AskedTask& asked);
 
 }  // namespace longhaul::apps

@@ -14,6 +14,7 @@ namespace {
 Error try_train(const TrainArguments& arguments, const std::vector<std::string>& words) {
   const Result<HubAccess> access = hub_access(arguments);
   if (!access.ok()) return access.error();
+  if (const auto wait = longest_wait(arguments); !wait.ok()) return wait.error();
   const Result<CheckpointOptions> checkpoints = checkpoint_options(arguments, access->name);
   return checkpoints.ok() ? become_torch_program(words) : checkpoints.error();
 }

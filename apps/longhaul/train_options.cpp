@@ -41,6 +41,9 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
   train->add_flag("--resume", arguments.resume,
                   "Go on from the checkpoint, if there is one (in ./longhaul-checkpoints, unless "
                   "--checkpoint says otherwise)");
+  train->add_option("--wait", arguments.wait,
+                    "How long to wait for a hub that does not answer, such as 10min; 0s: not at "
+                    "all (default: until Ctrl-C)");
   train->add_flag("--paced", arguments.is_paced,
                   "Stand in for another machine: no step is shorter than the scenario's step_time");
   train->add_option("--stamps", arguments.stamps,
@@ -58,7 +61,10 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
   train->footer(
       "Model, data and recipe come from the hub. Ctrl-C leaves the run in order; a second one "
       "ends\n"
-      "at once. With --checkpoint or --resume the last thing it does is to write a checkpoint.\n\n"
+      "at once. With --checkpoint or --resume the last thing it does is to write a checkpoint,\n"
+      "also if the hub is stopped before the last step.\n\n"
+      "Exit codes: 0 the run is done, 1 it failed, 2 wrong use, 75 the hub was stopped (start it\n"
+      "again with --resume), 130 stopped by Ctrl-C.\n\n"
       "Examples:\n"
       "  longhaul train --invite berlin.invite --resume\n"
       "  longhaul train --hub 127.0.0.1:7070 --name a");
@@ -97,6 +103,19 @@ Status check_save(const TrainArguments& arguments) {
   const auto target = output_target(arguments.save, {kStateMark, arguments.is_forced});
   if (!target.ok()) return Error(target.error()).within("--save");
   return Done{};
+}
+
+Result<std::optional<Seconds>> longest_wait(const TrainArguments& arguments) {
+  if (arguments.wait.empty()) return std::optional<Seconds>();
+  Result<Seconds> wait = parse_duration(arguments.wait);
+  if (!wait.ok()) return std::move(wait).error().within("--wait");
+  return std::optional(*wait);
+}
+
+std::string command_to_resume(const TrainArguments& arguments) {
+  std::string command = "longhaul";
+  for (const std::string& word : arguments.words) command += ' ' + word;
+  return arguments.resume ? command : command + " --resume";
 }
 
 Result<CheckpointOptions> checkpoint_options(const TrainArguments& arguments,

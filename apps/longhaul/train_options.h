@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/longhaul/log_options.h"
 #include "longhaul/base/clock.h"
@@ -34,6 +35,8 @@ struct TrainArguments {
   bool evaluate = false;
   bool json = false;
   LogOptions log;
+  std::string wait;                // for the hub, a duration; empty: for ever
+  std::vector<std::string> words;  // all of the above, as written
 };
 
 // Adds the subcommand; `arguments` outlives the parsing.
@@ -50,6 +53,12 @@ Result<HubAccess> hub_access(const TrainArguments& arguments);
 
 // Whether --save can write where it is to; nothing is touched.
 Status check_save(const TrainArguments& arguments);
+
+// For a hub that does not answer; none: for ever.
+Result<std::optional<Seconds>> longest_wait(const TrainArguments& arguments);
+
+// The same command once more, so that it goes on from its checkpoint.
+std::string command_to_resume(const TrainArguments& arguments);
 
 // Where and how often checkpoints are written.
 struct CheckpointOptions {

@@ -251,7 +251,12 @@ int run_lab(const LabArguments& arguments) {
   if (!outcome.ok()) return complain("lab", outcome.error());
   if (!runs.ok()) return complain("lab", runs.error(), kExitFailed);
   print_results(arguments, scenario, *runs, *files);
-  return is_interrupted() ? kExitInterrupted : kExitDone;
+  if (!is_interrupted()) return kExitDone;
+  if (!arguments.resume)
+    std::cerr << "longhaul lab: interrupted; the same command with --resume goes on\n";
+  else
+    std::cerr << "longhaul lab: interrupted; the same command goes on\n";
+  return kExitInterrupted;
 }
 
 }  // namespace longhaul::apps

@@ -32,6 +32,7 @@ int run_program(int argc, char** argv) {
     return program.exit(error) == 0 ? 0 : 2;
   }
   if (lab->parsed()) return longhaul::apps::run_lab(lab_arguments);
+  train_arguments.words.assign(argv + 1, argv + argc);
   if (train->parsed()) return longhaul::apps::run_train(train_arguments);
   const nlohmann::json result = {
       {"seconds", longhaul::trainer::torch_top_k_seconds(elements, keep, repetitions)}};

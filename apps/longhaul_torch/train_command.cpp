@@ -9,33 +9,15 @@
 #include "apps/longhaul/complain.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/job_options.h"
+#include "apps/longhaul_torch/await_hub.h"
 #include "apps/longhaul_torch/job_workload.h"
 #include "apps/longhaul_torch/train_run.h"
 #include "longhaul/base/file.h"
 #include "longhaul/base/memory.h"
-#include "longhaul/exchange/ask.h"
-#include "longhaul/sync/pacer.h"
 #include "longhaul/telemetry/event_log.h"
 
 namespace longhaul::apps {
 namespace {
-
-constexpr Seconds kAskTimeout{30.0};
-constexpr Seconds kAwaitHub{3.0};  // that is not there yet
-constexpr Seconds kAskAgain{0.3};
-
-// A hub that starts at the same time may take a moment.
-Result<v1::Task> ask(Connector& connector, const HubAccess& access) {
-  const SystemClock clock;
-  const Deadline asked_enough = time_after(clock.now(), kAwaitHub);
-  for (Pacer pacer;;) {
-    Result<v1::Task> task = ask_for_task(connector, access.name, access.token,
-                                         deadline_after(kAskTimeout), is_interrupted);
-    const bool is_away = !task.ok() && task.error().code == ErrorCode::kClosed;
-    if (!is_away || is_interrupted() || clock.now() > asked_enough) return task;
-    pacer.wait_until(time_after(clock.now(), kAskAgain));
-  }
-}
 
 // Scores copies of the shared model: "STEP TIME FILE" on each line of standard input. STEP 0 takes
 // all held-out data.
@@ -73,10 +55,13 @@ int run_train(const TrainArguments& arguments) {
   if (!checkpoints.ok()) return complain("train", checkpoints.error());
   if (const Status saves = check_save(arguments); !saves.ok())
     return complain("train", saves.error());
+  const Result<std::optional<Seconds>> wait = longest_wait(arguments);
+  if (!wait.ok()) return complain("train", wait.error());
   notice_interrupts();
   keep_freed_memory();
   const std::unique_ptr<Connector> connector = make_grpc_connector(access->address, access->tls);
-  const Result<v1::Task> task = ask(*connector, *access);
+  const Result<v1::Task> task =
+      await_task(*connector, *access, *wait, Log(log_level(arguments.log)).named("train"));
   if (is_interrupted()) return kExitInterrupted;
   if (!task.ok()) return complain("train", task.error());
   Result<lab::Job> job = job_of(*task);
@@ -85,15 +70,14 @@ int run_train(const TrainArguments& arguments) {
   Result<std::unique_ptr<Workload>> workload = workload_of(job->scenario, job->seed, 1);
   if (!workload.ok()) return complain("train", workload.error());
   if (arguments.evaluate) return evaluate(*job, **workload);
-  const Status trained = run_replica(arguments, {.access = *access,
-                                                 .checkpoints = *checkpoints,
-                                                 .task = *task,
-                                                 .job = std::move(job).value(),
-                                                 .workload = std::move(workload).value()});
-  const bool is_cut_short =
-      is_interrupted() && (trained.ok() || trained.error().code == ErrorCode::kDeadline);
-  if (is_cut_short) return kExitInterrupted;
-  return trained.ok() ? kExitDone : complain("train", trained.error());
+  const Result<Ending> ending = run_replica(arguments, {.access = *access,
+                                                        .checkpoints = *checkpoints,
+                                                        .task = *task,
+                                                        .job = std::move(job).value(),
+                                                        .workload = std::move(workload).value()});
+  if (!ending.ok()) return complain("train", ending.error());
+  if (*ending == Ending::kStopped) return kExitStopped;
+  return *ending == Ending::kInterrupted ? kExitInterrupted : kExitDone;
 }
 
 }  // namespace longhaul::apps

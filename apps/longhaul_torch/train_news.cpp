@@ -32,6 +32,7 @@ TrainNews::TrainNews(bool is_json, LogLevel level, std::uint64_t steps, const Cl
 
 void TrainNews::started(std::size_t slot, std::uint64_t step, bool is_resumed) {
   start_ = since_ = clock_.now();
+  has_started_ = true;
   if (is_json_)
     return event("started", {{"slot", slot},
                              {"step", step},
@@ -89,10 +90,11 @@ void TrainNews::link(const LinkNews& news) {
     if (news.lost) return event("connection", {{"state", "lost"}, {"why", news.lost->message}});
     return event("connection", {{"state", "back"}});
   }
-  if (news.lost)
-    return write_seldom(LogLevel::kWarning, "lost",
-                        "connection lost, trying again: " + news.lost->message);
-  write_seldom(LogLevel::kInfo, "back", "connected again");
+  if (!news.lost)
+    return write_seldom(LogLevel::kInfo, "back", has_started_ ? "connected again" : "connected");
+  write_seldom(LogLevel::kWarning, "lost",
+               (has_started_ ? "connection lost, trying again: " : "not in yet, trying again: ") +
+                   news.lost->message);
 }
 
 void TrainNews::replaced(const Replaced& replaced) {
@@ -111,6 +113,25 @@ void TrainNews::replaced(const Replaced& replaced) {
   line += std::to_string(replaced.updates) + " updates that were not merged, and a residual of ";
   write_seldom(LogLevel::kWarning, "replaced", line + three_digits(replaced.residual));
 }
+
+std::string TrainNews::way_on(const Rest& rest) const {
+  const std::string where =
+      has_started_ ? "at step " + std::to_string(rest.step) + " of " + std::to_string(steps_)
+                   : std::string("before the first step");
+  if (has_started_ && rest.checkpoint.empty())
+    return where + " without a checkpoint (--checkpoint, --resume), so its residual is lost; `" +
+           rest.again + "` joins again";
+  return where + "; go on with `" + rest.again + '`';
+}
+
+void TrainNews::stopped(const Rest& rest) const {
+  if (!is_json_) return log_.info("stopped by the hub " + way_on(rest));
+  nlohmann::ordered_json file;  // null: none
+  if (!rest.checkpoint.empty()) file = rest.checkpoint;
+  event("stopped", {{"step", rest.step}, {"steps", steps_}, {"checkpoint", file}});
+}
+
+void TrainNews::interrupted(const Rest& rest) const { note("interrupted " + way_on(rest)); }
 
 void TrainNews::checkpoint(const Result<std::uint64_t>& outcome,
                            const std::filesystem::path& file) const {

@@ -24,6 +24,14 @@ class TrainNews {
   void evaluation(const v1::Evaluation& evaluation);
   void link(const LinkNews& news);
   void replaced(const Replaced& replaced);
+  // Where a replica that ends before the last step stands, and how it goes on.
+  struct Rest {
+    std::uint64_t step = 0;
+    std::string checkpoint;  // empty: none
+    std::string again;       // a command
+  };
+  void stopped(const Rest& rest) const;
+  void interrupted(const Rest& rest) const;
   void checkpoint(const Result<std::uint64_t>& outcome, const std::filesystem::path& file) const;
   void event(const std::string& name, const nlohmann::ordered_json& fields) const;
   void note(const std::string& what) const {
@@ -37,8 +45,10 @@ class TrainNews {
  private:
   // What happens again and again is written a few times a minute only.
   void write_seldom(LogLevel level, const std::string& kind, const std::string& line);
+  [[nodiscard]] std::string way_on(const Rest& rest) const;
 
   bool is_json_;
+  bool has_started_ = false;
   std::uint64_t steps_;
   const Clock& clock_;
   Log log_;

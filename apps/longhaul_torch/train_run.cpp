@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "apps/longhaul/book.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul_torch/evaluation_duty.h"
+#include "apps/longhaul_torch/train_identity.h"
 #include "apps/longhaul_torch/train_news.h"
 #include "longhaul/base/file.h"
 #include "longhaul/codec/digest.h"
@@ -21,34 +21,14 @@ namespace {
 constexpr Seconds kPatience{0.2};      // of one wait, between looks at Ctrl-C
 constexpr const char* kSlot = "slot";  // in a checkpoint
 
-std::uint64_t digest_of_layers(const LayerTable& layers) {
-  std::string text;
-  for (const Layer& layer : layers) text += layer.name + ':' + std::to_string(layer.count) + '\n';
-  return digest_of(std::as_bytes(std::span(text)));
-}
-
 ByteBuffer bytes_of(std::span<const float> values) {
   const std::span bytes = std::as_bytes(values);
   return {bytes.begin(), bytes.end()};
 }
 
-std::string hexadecimal(std::uint64_t digest) {
-  std::ostringstream text;
-  text << std::hex << digest;
-  return text.str();
-}
-
-// What a checkpoint must be of to be of use here.
-RunIdentity identity_of(const v1::Task& task, const std::string& name, const LayerTable& layers) {
-  std::string settings;
-  for (const std::string& setting : task.settings()) settings += setting + ' ';
-  return {{"replica", name},
-          {"scenario", task.scenario_name()},
-          {"scenario_file", hexadecimal(digest_of(std::as_bytes(std::span(task.scenario()))))},
-          {"settings", settings},
-          {"recipe", task.recipe()},
-          {"seed", std::to_string(task.seed())},
-          {"model", hexadecimal(digest_of_layers(layers))}};
+std::string cause_name(v1::FinishCause cause) {
+  if (cause == v1::CAUSE_STOPPED) return "stopped";
+  return cause == v1::CAUSE_TARGET ? "target" : "steps";
 }
 
 class Trainer {
@@ -63,21 +43,20 @@ class Trainer {
         connector_(make_grpc_connector(access_.address, access_.tls)),
         news_(arguments.json, log_level(arguments.log), job_.scenario.train.steps, clock_) {}
 
-  Status run() {
-    Status ready = find_checkpoint();
-    if (!ready.ok()) return ready;
-    Status joined = join();
-    if (!joined.ok()) return joined;
-    Status trained = train();
-    if (!trained.ok()) return trained;
-    if (!is_interrupted()) {
-      Status finished = finish();
-      if (finished.ok() || finished.error().code != ErrorCode::kDeadline) {
-        client_->leave();  // when all is told: a hub that everyone has left ends
-        return finished;
-      }
-    }
-    return leave();
+  Result<Ending> run() {
+    Status done = find_checkpoint();
+    if (done.ok()) done = join();
+    if (done.ok()) done = train();
+    const bool is_at_the_end = done.ok() && !is_interrupted() && !is_stopped();
+    if (is_at_the_end) done = finish();
+    const bool is_cut_short = !done.ok() && (done.error().code == ErrorCode::kDeadline ||
+                                             done.error().code == ErrorCode::kClosed);
+    const bool is_on_its_way = is_cut_short || (done.ok() && !is_at_the_end);
+    if (client_ && is_on_its_way && is_interrupted()) return leave();
+    if (client_ && is_on_its_way && is_stopped()) return stop();
+    if (client_) client_->leave();  // when all is told: a hub that everyone has left ends
+    if (!done.ok()) return done.error();
+    return Ending::kFinished;
   }
 
  private:
@@ -106,6 +85,13 @@ class Trainer {
     return Done{};
   }
 
+  // Why the hub does not let it in, and with what it came.
+  [[nodiscard]] Error of_checkpoint(Error error) const {
+    if (resumed_ && error.code != ErrorCode::kDeadline)
+      error.message += " (it goes on from " + checkpoints_.file.string() + ')';
+    return error;
+  }
+
   Status join() {
     Result<ClientSetup> client = client_setup();
     if (!client.ok()) return client.error();
@@ -114,7 +100,7 @@ class Trainer {
     duty_ = std::make_unique<EvaluationDuty>(job_.scenario.eval, *workload_, *client_, news_);
     const Result<Place> place =
         patiently([&](Deadline deadline) { return client_->place(deadline); });
-    if (!place.ok()) return place.error();
+    if (!place.ok()) return of_checkpoint(place.error());
     slot_ = place->slot;
     if (slot_ >= job_.scenario.replicas.size() || (resumed_ && slot_ != wanted))
       return Error{ErrorCode::kMismatch, "the hub gave a slot that is not this replica's"};
@@ -136,6 +122,7 @@ class Trainer {
     saved_step_ = replica_->engine().steps_done();
     saved_at_ = clock_.now();
     news_.started(slot_, saved_step_, resumed_.has_value());
+    is_started_ = true;
     resumed_.reset();
     return Done{};
   }
@@ -165,13 +152,23 @@ class Trainer {
     for (;;) {
       auto result = what(time_after(clock_.now(), kPatience));
       look_around();
-      if (result.ok() || result.error().code != ErrorCode::kDeadline || is_interrupted())
-        return result;
+      const bool is_late = !result.ok() && result.error().code == ErrorCode::kDeadline;
+      if (!is_late || is_interrupted() || is_cut_off()) return result;
     }
   }
 
+  // By the hub, before the last step.
+  [[nodiscard]] bool is_stopped() const {
+    return client_ && client_->finish_cause() == v1::CAUSE_STOPPED;
+  }
+  // Nothing comes any more of a hub that has stopped.
+  [[nodiscard]] bool is_cut_off() const { return is_lost_ && is_stopped(); }
+
   void look_around() {
-    for (const LinkNews& news : client_->take_link_news()) news_.link(news);
+    for (const LinkNews& news : client_->take_link_news()) {
+      is_lost_ = news.lost.has_value();
+      news_.link(news);
+    }
     duty_->look_around();
     if (!writer_) return;
     if (const auto outcome = writer_->take_outcome()) news_.checkpoint(*outcome, writer_->file());
@@ -182,7 +179,8 @@ class Trainer {
       const Result<StepFacts> facts =
           patiently([&](Deadline deadline) { return replica_->step(deadline); });
       if (!facts.ok()) {
-        if (is_interrupted() && facts.error().code == ErrorCode::kDeadline) return Done{};
+        const bool is_late = facts.error().code == ErrorCode::kDeadline;
+        if (is_late && (is_interrupted() || is_cut_off())) return Done{};
         return facts.error();
       }
       if (facts->replaced) news_.replaced(*facts->replaced);
@@ -235,12 +233,37 @@ class Trainer {
                      " gradients in a row were not finite (a smaller train.lr?)"};
   }
 
+  [[nodiscard]] TrainNews::Rest rest() const {
+    return {.step = replica_ && is_started_ ? replica_->engine().steps_done() : 0,
+            .checkpoint = writer_ && is_started_ ? writer_->file().string() : std::string(),
+            .again = command_to_resume(arguments_)};
+  }
+
   // After Ctrl-C: in order, and so that it can go on from here.
-  Status leave() {
-    Status written = writer_ ? writer_->write(checkpoint()) : Done{};
+  Result<Ending> leave() {
+    const Status written = is_started_ && writer_ ? writer_->write(checkpoint()) : Done{};
     look_around();
     client_->leave();
-    return written;
+    if (!written.ok()) return written.error();
+    news_.interrupted(rest());
+    return Ending::kInterrupted;
+  }
+
+  // The hub goes on later. The checkpoint is of a moment between two steps at which nothing is on
+  // its way: all that was sent is in the hub's journal. The model is merged to the end only then.
+  Result<Ending> stop() {
+    const auto settled = [&](Deadline deadline) { return replica_->settle(deadline); };
+    const bool is_settled =
+        is_started_ && !replica_->engine().is_half_done() && patiently(settled).ok();
+    const Status written = is_started_ && writer_ ? writer_->write(checkpoint()) : Done{};
+    look_around();
+    const TrainNews::Rest here = rest();
+    Status merged = is_settled ? finish() : Done{};
+    client_->leave();
+    if (!written.ok()) return written.error();
+    if (!merged.ok() && merged.error().code != ErrorCode::kDeadline) return merged.error();
+    news_.stopped(here);
+    return Ending::kStopped;
   }
 
   Status finish() {
@@ -250,14 +273,15 @@ class Trainer {
     if (drained->replaced) news_.replaced(*drained->replaced);
     book_->finish();
     const Engine& engine = replica_->engine();
-    if (client_->finish_cause() != v1::CAUSE_STOPPED)
-      duty_->close(engine.steps_done(), engine.shared());
-    news_.event("finished", {{"steps", engine.steps_done()},
-                             {"digest", digest_text(engine.shared())},
-                             {"late_steps", late_steps_},
-                             {"reconnections", client_->reconnections()},
-                             {"differing_updates", client_->differing()},
-                             {"non_finite_steps", engine.non_finite_steps()}});
+    if (!is_stopped()) duty_->close(engine.steps_done(), engine.shared());
+    if (!is_stopped() || arguments_.json)  // else there is another line
+      news_.event("finished", {{"steps", engine.steps_done()},
+                               {"cause", cause_name(client_->finish_cause())},
+                               {"digest", digest_text(engine.shared())},
+                               {"late_steps", late_steps_},
+                               {"reconnections", client_->reconnections()},
+                               {"differing_updates", client_->differing()},
+                               {"non_finite_steps", engine.non_finite_steps()}});
     if (!arguments_.stamps.empty()) {
       const std::filesystem::path file = std::filesystem::path(arguments_.stamps) / "final.f32";
       const Status written = write_file_atomically(file, bytes_of(engine.shared()));
@@ -294,6 +318,8 @@ class Trainer {
   std::uint64_t saved_step_ = 0;
   TimePoint saved_at_;
   std::size_t slot_ = 0;
+  bool is_started_ = false;  // so that there is something to keep
+  bool is_lost_ = false;     // the connection to the hub
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<HubClient> client_;
   std::unique_ptr<EvaluationDuty> duty_;
@@ -305,7 +331,7 @@ class Trainer {
 
 }  // namespace
 
-Status run_replica(const TrainArguments& arguments, Beginning beginning) {
+Result<Ending> run_replica(const TrainArguments& arguments, Beginning beginning) {
   return Trainer(arguments, std::move(beginning)).run();
 }
 

@@ -19,7 +19,11 @@ struct Beginning {
   std::unique_ptr<Workload> workload;
 };
 
-// kDeadline after Ctrl-C, if that came before the run had started.
-Status run_replica(const TrainArguments& arguments, Beginning beginning);
+enum class Ending : std::uint8_t {
+  kFinished,
+  kStopped,      // by the hub, before the last step
+  kInterrupted,  // by Ctrl-C
+};
+Result<Ending> run_replica(const TrainArguments& arguments, Beginning beginning);
 
 }  // namespace longhaul::apps

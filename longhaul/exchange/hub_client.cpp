@@ -165,15 +165,26 @@ void HubClient::submit(Update update) {
   LONGHAUL_CHECK(is_taken);
 }
 
-Result<Mean> HubClient::collect(RoundId round, Deadline deadline) {
+Status HubClient::await(RoundId round, Deadline deadline) {
   const MutexLock lock(mutex_);
+  return await_locked(round, deadline);
+}
+
+Status HubClient::await_locked(RoundId round, Deadline deadline) {
   if (!wait_for(deadline, [&]() REQUIRES(mutex_) {
         return failure_ || snapshot_ || means_.contains(round.step);
       }))
     return too_late("the mean of round " + std::to_string(round.step) + " has not come");
   if (snapshot_) return Error{ErrorCode::kMismatch, "the state of this replica was replaced"};
+  if (!means_.contains(round.step)) return *failure_;
+  return Done{};
+}
+
+Result<Mean> HubClient::collect(RoundId round, Deadline deadline) {
+  const MutexLock lock(mutex_);
+  const Status is_here = await_locked(round, deadline);
+  if (!is_here.ok()) return is_here.error();
   const auto found = means_.find(round.step);
-  if (found == means_.end()) return *failure_;
   Mean mean = std::move(found->second.mean);
   if (const auto own = own_.find(round.step); own != own_.end()) {
     const ByteBuffer& payload = *own->second.payload;

@@ -51,6 +51,9 @@ class HubClient final : public Exchange, private ClientNews {
   // kMismatch: the state was replaced meanwhile; stance() says so too.
   Result<Mean> collect(RoundId round, Deadline deadline) override;
 
+  // Waits until the mean of a round is there to be collected. Errors as collect().
+  Status await(RoundId round, Deadline deadline);
+
   // How far training is; also tells the hub of what was measured.
   void report(const v1::Report& report);
   // Is it this replica that scores the shared model?
@@ -104,6 +107,7 @@ class HubClient final : public Exchange, private ClientNews {
   // Of an earlier life an update of this step, or of a later one, is in: it says what was done.
   [[nodiscard]] bool is_decided(std::uint64_t step) const REQUIRES(mutex_);
   [[nodiscard]] Stance stance_of(std::uint64_t step, std::uint64_t round) const REQUIRES(mutex_);
+  Status await_locked(RoundId round, Deadline deadline) REQUIRES(mutex_);
   // The training thread waits: whatever it waits for must come.
   template <typename IsReady>
   bool wait_for(Deadline deadline, IsReady is_ready) REQUIRES(mutex_);

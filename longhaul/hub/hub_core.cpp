@@ -134,7 +134,7 @@ void HubCore::on_tick(TimePoint now) {
     rate_.add(now, training_->model().step());
   }
   is_finished_ = is_finished_at(now);
-  if (is_finished_ && final_digest_.empty())
+  if (is_finished_ && training_ && final_digest_.empty())
     final_digest_ = digest_text(training_->model().shared());
 }
 
@@ -160,9 +160,16 @@ void HubCore::tell_of(const Session& session, const std::string& what) {
 
 // Nobody can have finished the step that the model stands at: its means are not all there. Frames
 // of a control stream keep their order, so everyone hears of it before those means.
+//
+// A run that is stopped goes on later from here: nothing is merged before it is due.
 void HubCore::finish(v1::FinishCause cause) {
-  if (!training_) return end("the run was ended before it started", true);
+  is_stopping_ = is_stopping_ || cause == v1::CAUSE_STOPPED;
   if (cause != v1::CAUSE_TARGET) is_asked_to_finish_ = true;
+  if (!training_) {
+    finish_cause_ = cause;
+    for (const auto& [id, session] : sessions_) tell_last_step(*session);
+    return end("the run was ended before it started", true);
+  }
   const std::uint64_t step = training_->model().step();
   if (last_step_ && *last_step_ <= step) return;
   if (cause == v1::CAUSE_TARGET) {  // a hub that is killed now must know where the others end
@@ -172,18 +179,20 @@ void HubCore::finish(v1::FinishCause cause) {
   }
   last_step_ = step;
   finish_cause_ = cause;
-  training_->end_after(step + 1);
+  if (cause != v1::CAUSE_STOPPED) training_->end_after(step + 1);
   for (const auto& [id, session] : sessions_) tell_last_step(*session);
 }
 
 // Who is away still needs the last means, and gets some time to come for them. Those who gave up
-// leave rounds behind that nobody closes.
+// leave rounds behind that nobody closes. Of a hub that stops they come for them later.
 bool HubCore::is_finished_at(TimePoint now) const {
+  if (is_stopping_) return sessions_.empty();
   if (!training_ || !last_step_ || !sessions_.empty()) return false;
   return (is_over() || is_asked_to_finish_) &&
          std::ranges::none_of(replicas_, [&](const auto& entry) {
            const Replica& replica = entry.second;
-           return !replica.has_left && now - replica.away_since.value_or(now) <= setup_.patience;
+           return !replica.status.has_left &&
+                  now - replica.away_since.value_or(now) <= setup_.patience;
          });
 }
 
@@ -291,7 +300,7 @@ void HubCore::on_control(Session& session, const Frame& frame) {
   } else if (frame.has_evaluation()) {
     on_evaluation(session, frame.evaluation());
   } else if (frame.has_leave()) {
-    replica_of(session).has_left = true;
+    replica_of(session).status.has_left = true;
     drop(session, is_over() ? "it has finished" : "it left");
   }
 }

@@ -46,6 +46,7 @@ struct ReplicaStatus {
   std::size_t slot = 0;
   bool is_connected = false;
   bool is_enrolled = false;
+  bool has_left = false;  // in order
   std::uint64_t step = 0;
   double loss = 0;
   double waiting_share = 0;
@@ -111,7 +112,7 @@ class HubCore {
   void on_tick(TimePoint now);
   // Connections that the transport ended before there was a stream, and why the last one did.
   void on_strangers(std::uint64_t count, const std::string& why, TimePoint now);
-  // The step that everyone is in becomes the last one.
+  // The step that everyone is in becomes the last one. CAUSE_STOPPED: of this hub, not of the run.
   void finish(v1::FinishCause cause);
   // Tells every replica why. `is_over`: they need not come back.
   void end(const std::string& why, bool is_over);
@@ -133,9 +134,9 @@ class HubCore {
     ReplicaStatus status;
     float weight = 1.0F;
     Session* session = nullptr;
-    bool has_left = false;                // in order
-    bool was_evaluator = false;           // at some time: what it scored is taken
-    std::optional<TimePoint> away_since;  // as far as ticks tell
+    bool was_evaluator = false;              // at some time: what it scored is taken
+    std::optional<TimePoint> away_since;     // as far as ticks tell
+    std::optional<TimePoint> doubled_since;  // another one of this name wanted in
     Knowledge up;
     Knowledge down;
   };
@@ -160,6 +161,8 @@ class HubCore {
   void on_guest(StreamId id, const Frame& frame, TimePoint now);
   bool is_admitted(StreamId id, const Introduction& from);
   void refuse(StreamId id, const std::string& who, const Error& why);
+  [[nodiscard]] Status check_time(const v1::Join& join) const;
+  [[nodiscard]] static Error name_taken(Replica& replica, TimePoint now);
   [[nodiscard]] Status check_model(const v1::Join& join) const;
   [[nodiscard]] Result<std::size_t> slot_for(const v1::Join& join) const;
   void on_connected(Session& session);
@@ -242,6 +245,7 @@ class HubCore {
   v1::FinishCause finish_cause_ = v1::CAUSE_STEPS;  // why that is the last one
   bool is_asked_to_finish_ = false;
   bool is_announced_ = false;  // the end
+  bool is_stopping_ = false;   // the run goes on with another hub
   bool is_finished_ = false;
   std::string final_digest_;  // once it is
   Session* evaluator_ = nullptr;

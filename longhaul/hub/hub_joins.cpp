@@ -16,6 +16,7 @@ namespace longhaul {
 namespace {
 
 constexpr std::uint32_t kMostLanes = 64;
+constexpr Seconds kSurelyAlive{1.0};  // what was on its way has come by then
 
 Error refused(const std::string& why) { return Error{ErrorCode::kMismatch, why}; }
 
@@ -85,7 +86,9 @@ Status HubCore::check_model(const v1::Join& join) const {
     return refused("a model of " + std::to_string(join.elements()) +
                    " parameters; this hub takes at most " + std::to_string(setup_.most_elements));
   if (!join.is_fresh() && join.run() != run_.id)
-    return refused("it has the state of another run than this hub's, which may have begun anew");
+    return refused(
+        "it has the state of another run than this hub's, which may have begun anew; move its "
+        "checkpoint away, or name another place with --checkpoint");
   const Recipe& recipe = setup_.training.engine.recipe;
   if (join.elements() < static_cast<std::uint64_t>(recipe.local.fragments))
     return refused("a model with fewer parameters than fragments");
@@ -115,10 +118,33 @@ Result<std::size_t> HubCore::slot_for(const v1::Join& join) const {
   return refused("the scenario has " + std::to_string(slots) + " replicas, and all are taken");
 }
 
+// While the hub stops, only those come in whose updates the others wait for.
+Status HubCore::check_time(const v1::Join& join) const {
+  const auto known = replicas_.find(join.name());
+  if (is_stopping_) {
+    const bool is_awaited =
+        training_ && !is_over() && known != replicas_.end() && !known->second.status.has_left;
+    if (is_awaited) return Done{};
+    return Error{ErrorCode::kClosed, "the hub is stopping; come back later"};
+  }
+  if (is_over() && known == replicas_.end()) return refused("this run is done");
+  return Done{};
+}
+
+// After a crash it may be the old connection of the one that wants in: that one is silent, and goes
+// soon. One that is heard of is another replica.
+Error HubCore::name_taken(Replica& replica, TimePoint now) {
+  if (!replica.doubled_since) replica.doubled_since = now;
+  const Seconds alive = replica.session->last_heard() - *replica.doubled_since;
+  if (alive < kSurelyAlive) return {ErrorCode::kClosed, "a replica of this name is here already"};
+  return refused("another replica of this name is here; every replica needs a name of its own");
+}
+
 void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
   const std::string& name = join.name();
   if (!is_admitted(id, {.protocol = join.protocol(), .name = name, .token = join.token()})) return;
   if (failure_) return refuse(id, name, {ErrorCode::kClosed, failure_->message});
+  if (const Status open = check_time(join); !open.ok()) return refuse(id, name, open.error());
   if (const Status fits = check_model(join); !fits.ok()) return refuse(id, name, fits.error());
   const Result<std::size_t> slot = slot_for(join);
   if (!slot.ok()) return refuse(id, name, slot.error());
@@ -130,7 +156,7 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
   }
   if (Session* earlier = replicas_[name].session) {
     if (join.session() != earlier->identity().id)
-      return refuse(id, name, {ErrorCode::kClosed, "a replica of this name is here already"});
+      return refuse(id, name, name_taken(replicas_[name], now));
     drop(*earlier, "it connected anew");
   }
   elements_ = join.elements();
@@ -149,8 +175,9 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
   session->progress.step = join.is_fresh() ? 0 : join.step();
   Replica& replica = replicas_[name];
   replica.session = session.get();
-  replica.has_left = false;
+  replica.status.has_left = false;
   replica.away_since.reset();
+  replica.doubled_since.reset();
   if (*slot < setup_.weights.size()) replica.weight = setup_.weights[*slot];
   replica.status.slot = *slot;
   StepTimer& compute = replica.status.measured.compute;
@@ -291,9 +318,9 @@ void HubCore::start_if_ready(TimePoint now) {
 
 // Before the means that lead there: with those it could go on beyond.
 void HubCore::tell_last_step(Session& session) {
-  if (!last_step_) return;
+  if (!last_step_ && !is_asked_to_finish_) return;
   Frame frame;
-  frame.mutable_finish()->set_last_step(*last_step_);
+  frame.mutable_finish()->set_last_step(last_step_.value_or(0));
   frame.mutable_finish()->set_cause(finish_cause_);
   (void)session.send(std::move(frame));
 }

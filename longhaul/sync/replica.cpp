@@ -223,6 +223,21 @@ void Replica::tell(const StepFacts& facts) {
   client_.report(report);
 }
 
+Status Replica::settle(Deadline deadline) {
+  for (std::size_t i = 0; i < engine_->in_flight().size();) {
+    Status here = client_.await(engine_->in_flight()[i], deadline);
+    if (here.ok()) {
+      ++i;
+      continue;
+    }
+    if (here.error().code != ErrorCode::kMismatch) return here;
+    Status replaced = replace_state();
+    if (!replaced.ok()) return replaced;
+    i = 0;
+  }
+  return Done{};
+}
+
 // A state that is given meanwhile is of the end too: this replica has done the last step, and the
 // hub's model is never behind.
 Result<StepFacts> Replica::finish(Deadline deadline) {

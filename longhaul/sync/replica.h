@@ -57,6 +57,9 @@ class Replica {
   // One step; with the stance kFinish, none: the run is over. kDeadline: not in time, and nothing
   // is lost: call it again. Other errors are final.
   Result<StepFacts> step(Deadline deadline);
+  // After the step at which the hub stops: waits for the means that are on their way and merges
+  // none, as none is due. What it saves then goes on as if nothing had stopped.
+  Status settle(Deadline deadline);
   // After the last step: merges what is still on its way. Then its client can leave.
   Result<StepFacts> finish(Deadline deadline);
   // A checkpoint of everything that is this replica's own; after start() or resume(), between calls

@@ -8,6 +8,7 @@ import os
 import pathlib
 import select
 import signal
+import socket
 import subprocess
 import threading
 import unittest
@@ -44,11 +45,15 @@ class HubCommand(CommandTest):
         hub = self.start("hub", "smoke", "--listen", "127.0.0.1:0", "--json", "--set", "train.stop=steps", *arguments)
         event = json.loads(hub.stdout.readline())
         self.assertEqual(event["event"], "listening")
-        reader = threading.Thread(target=hub.stdout.read)  # its events are not asked for here
+        self.drain(hub)
+        return hub, event["port"]
+
+    def drain(self, hub):
+        """Its events are not asked for."""
+        reader = threading.Thread(target=lambda: hub.stdout.read())
         reader.start()
         self.addCleanup(reader.join)
         self.addCleanup(hub.kill)  # before, as the reader ends with the hub
-        return hub, event["port"]
 
     def ended(self, hub):
         self.assertEqual(hub.wait(timeout=DEADLINE_S), 0)
@@ -163,7 +168,28 @@ class HubRefusals(HubCommand):
                 self.assert_refused(self.longhaul(*arguments), *expected)
 
     def test_a_hub_that_is_not_there(self):
-        self.assert_refused(self.longhaul("train", "--hub", "127.0.0.1:9", "--name", "a"), "127.0.0.1:9", code=1)
+        self.assert_refused(self.longhaul("train", "--hub", "127.0.0.1:9", "--name", "a", "--wait", "0s"),
+                            "127.0.0.1:9: it does not answer (connection refused)", code=1)
+        self.assert_refused(self.longhaul("train", "--hub", "a.invalid:9", "--name", "a", "--wait", "0s"),
+                            "cannot find the host a.invalid", code=1)
+        self.assert_refused(self.longhaul("train", "--hub", "127.0.0.1:9", "--name", "a", "--wait", "soon"), "--wait", "soon")
+
+    def test_something_else_on_that_port(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            def answer():
+                with server.accept()[0] as visitor:
+                    visitor.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                    visitor.recv(1000)
+            answering = threading.Thread(target=answer)
+            answering.start()
+            done = self.longhaul("status", "--hub", f"127.0.0.1:{server.getsockname()[1]}")
+            answering.join()
+        self.assert_refused(done, "something else than a hub answers", code=1)
+
+    def test_data_that_is_not_there(self):
+        hub, port = self.hub()
+        done = self.longhaul("train", "--hub", f"127.0.0.1:{port}", "--name", "a", "--data", "nowhere")
+        self.assert_refused(done, "nowhere", "train: --data DIR", code=1)
 
 
 if __name__ == "__main__":

@@ -196,6 +196,7 @@ class CtrlC(LabCommand):
         results = json.loads((self.directory / "longhaul-results/smoke/results.json").read_text())
         self.assertEqual(results["runs"][0]["status"], "interrupted")
         self.assertIn("report.html", out)
+        self.assertIn("the same command with --resume goes on", err)
 
 
 class Resuming(LabCommand):

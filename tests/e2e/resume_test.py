@@ -5,7 +5,9 @@ usage: resume_test.py DIRECTORY_OF_LONGHAUL [CLASS_OF_TESTS…]
 """
 import json
 import pathlib
+import shutil
 import signal
+import socket
 import unittest
 
 from command import DEADLINE_S
@@ -96,6 +98,134 @@ class SameBits(ResumeCommand):
         self.assertNotIn("starts when", again.stderr)
 
 
+class Stopping(ResumeCommand):
+    """Ctrl-C at the hub: replicas keep what is theirs, and everything goes on later."""
+
+    def stopped(self, recipe):
+        """A hub and its replicas in the middle of a run, after Ctrl-C at the hub; their events."""
+        hub, port = self.hub("--recipe", recipe, "--least", 3, "--dir", "run", *QUICK)
+        replicas = self.train_all(port)
+        for replica in replicas:
+            self.step(replica, 15)
+        hub.send_signal(signal.SIGINT)
+        ends = [[event for event in self.rest(replica, 75) if event["event"] != "evaluation"] for replica in replicas]
+        self.assertEqual(hub.wait(timeout=DEADLINE_S), 130)
+        self.assertIn("go on with `longhaul hub --dir run --listen 127.0.0.1:0 --least 3`", hub.stderr.read())
+        return ends
+
+    def test_goes_on_with_the_bits_of_a_run_that_never_stopped(self):
+        for recipe in ("static", "olco3-tc", "streaming-diloco"):
+            with self.subTest(recipe=recipe):
+                ends = self.stopped(recipe)
+                self.assertEqual({tuple(e["event"] for e in events[-3:]) for events in ends},
+                                 {("checkpoint", "finished", "stopped")})
+                self.assertEqual({events[-2]["cause"] for events in ends}, {"stopped"})
+                self.assertEqual(len({events[-2]["digest"] for events in ends}), 1)
+                self.assertEqual({events[-1]["step"] for events in ends}, {events[-3]["step"] for events in ends})
+                hub = self.start("hub", "--dir", "run", "--listen", "127.0.0.1:0", "--least", 3, "--json")
+                port = json.loads(hub.stdout.readline())["port"]
+                self.drain(hub)
+                self.assert_ends_as_the_lab(self.train_all(port), self.lab_digest(recipe))
+                self.ended(hub)
+                shutil.rmtree(self.directory / "run")
+                shutil.rmtree(self.directory / "longhaul-checkpoints")
+
+    def test_what_was_asked_for_again_must_be_as_it_was(self):
+        self.stopped("static")
+        for arguments, *expected in (
+                (("--set", "train.steps=61"), "train.steps 60", "asked for is 61", "`longhaul hub --dir run` alone"),
+                (("--set", "train.lr=1"), "train.lr not set", "asked for is 1"),
+                (("--recipe", "auto"), "the recipe static", "auto"),
+                (("--seed", 3), "the seed 1", "3"),
+                (("smoke", "--recipe", "static"), "replica.step_time 20ms", "none"),
+                (("fashion-wan",), "the scenario smoke", "fashion-wan"),
+        ):
+            with self.subTest(arguments=arguments):
+                self.assert_refused(self.longhaul("hub", "--dir", "run", "--listen", "127.0.0.1:0", *arguments), *expected)
+        self.assert_refused(self.longhaul("hub"), "expected a scenario", "--dir")
+        self.assert_refused(self.longhaul("hub", "--dir", "elsewhere"), "elsewhere", "expected a scenario")
+
+    def test_people_are_told_how_to_go_on(self):
+        hub, port = self.hub("--recipe", "static", *QUICK, "--set", "train.steps=100000")
+        words = ("train", "--hub", f"127.0.0.1:{port}", "--paced", "--name")
+        replicas = [self.start(*words, "a", "--resume"), self.start(*words, "b"), self.train(port, 2)]
+        self.step(replicas[2], 3)
+        hub.send_signal(signal.SIGINT)
+        said = []
+        for replica in replicas:
+            said.append(replica.communicate(timeout=DEADLINE_S)[1])
+            self.assertEqual(replica.returncode, 75, said)
+        self.assertRegex(said[0], "stopped by the hub at step [0-9]+ of 100000; go on with "
+                                  f"`longhaul {' '.join(words)} a --resume`")
+        self.assertIn("without a checkpoint", said[1])
+        self.assertIn("without --dir the run cannot go on", hub.stderr.read())
+
+    def test_before_the_start(self):
+        hub, port = self.hub("--dir", "run")
+        replica = self.train(port, 0)  # the other two do not come
+        self.assertIn("replica r0 is here", hub.stderr.readline())
+        hub.send_signal(signal.SIGINT)
+        self.assertEqual(self.rest(replica, 75)[-1]["event"], "stopped")
+        self.assertEqual(hub.wait(timeout=DEADLINE_S), 130)
+
+    def test_nobody_is_waited_for_if_nobody_is_here(self):
+        hub, port = self.hub("--recipe", "static", "--dir", "run", *QUICK, "--patience", "1h")
+        replicas = self.train_all(port)
+        self.step(replicas[0], 3)
+        self.kill(replicas)
+        gone = 0
+        while gone < 3:
+            gone += "is gone" in hub.stderr.readline()
+        hub.send_signal(signal.SIGINT)
+        self.assertEqual(hub.wait(timeout=DEADLINE_S), 130)
+        self.assertIn("no replica is here, so it stops at once", hub.stderr.read())
+
+
+class Waiting(ResumeCommand):
+    """A replica that comes before its hub, or beside another one of its name."""
+
+    def test_a_replica_waits_for_its_hub(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+        replicas = self.train_all(port)
+        for replica in replicas:
+            said = replica.stderr.readline()
+            self.assertIn(f"hub at 127.0.0.1:{port}: it does not answer (connection refused); trying again", said)
+        hub = self.start("hub", "smoke", "--recipe", "static", "--listen", f"127.0.0.1:{port}", "--json", *QUICK)
+        self.drain(hub)
+        self.assertEqual(len({self.finished(replica)["digest"] for replica in replicas}), 1)
+        self.ended(hub)
+
+    def test_ctrl_c_ends_the_wait(self):
+        replica = self.train(9, 0)
+        self.assertIn("does not answer", replica.stderr.readline())
+        replica.send_signal(signal.SIGINT)
+        self.rest(replica, 130)
+
+    def test_two_of_one_name(self):
+        hub, port = self.hub("--recipe", "static", *QUICK)
+        first = self.train(port, 0)
+        self.assertIn("no --dir", hub.stderr.readline())
+        self.assertIn("replica r0 is here", hub.stderr.readline())
+        second = self.train(port, 0)
+        err = second.communicate(timeout=DEADLINE_S)[1]
+        self.assertEqual(second.returncode, 1, err)
+        self.assertIn("another replica of this name is here", err)
+        self.assertIsNone(first.poll())
+
+    def test_ctrl_c_says_how_to_go_on(self):
+        hub, port = self.hub("--recipe", "static", "--set", "train.steps=100000")
+        words = ("train", "--hub", f"127.0.0.1:{port}", "--name", "a", "--checkpoint", "here")
+        replica = self.start(*words)
+        others = [self.train(port, slot) for slot in (1, 2)]
+        self.step(others[0], 3)
+        replica.send_signal(signal.SIGINT)
+        err = replica.communicate(timeout=DEADLINE_S)[1]
+        self.assertEqual(replica.returncode, 130, err)
+        self.assertRegex(err, "interrupted at step [0-9]+ of 100000; go on with "
+                              f"`longhaul {' '.join(words)} --resume`")
+
+
 class GoingOn(ResumeCommand):
     def test_one_is_killed_and_comes_back_while_the_others_go_on(self):
         hub, port = self.hub("--recipe", "static", "--set", "train.steps=100000", "--set", "replica.step_time=20ms")
@@ -110,8 +240,7 @@ class GoingOn(ResumeCommand):
         self.event(replicas[2], lambda e: e["event"] == "step" and not e["took_part"])
         self.event(replicas[2], lambda e: e["event"] == "step" and e["took_part"])
         hub.send_signal(signal.SIGINT)
-        ends = [self.rest(replica, 0)[-1] for replica in replicas]
-        self.assertEqual({end["event"] for end in ends}, {"finished"})
+        ends = [next(event for event in self.rest(replica, 75) if event["event"] == "finished") for replica in replicas]
         self.assertEqual(len({end["digest"] for end in ends}), 1)
         self.assertEqual(hub.wait(timeout=DEADLINE_S), 130)
 
@@ -156,6 +285,7 @@ class CtrlC(ResumeCommand):
     def test_it_does_not_wait_for_a_hub_that_does_not_start(self):
         hub, port = self.hub()
         replica = self.train(port, 0)  # the other two do not come
+        self.assertIn("no --dir", hub.stderr.readline())
         self.assertIn("replica r0 is here", hub.stderr.readline())
         replica.send_signal(signal.SIGINT)
         self.rest(replica, 130)
@@ -186,8 +316,8 @@ class Refusals(ResumeCommand):
         for other, *expected in (
                 (("--recipe", "static", "--seed", 2, *QUICK), "seed '1', here '2'"),
                 (("--recipe", "d-sgd", *QUICK), "recipe 'static', here 'd-sgd'"),
-                (("--recipe", "static", *QUICK, "--set", "model.name=mlp"), "settings"),
-                (("--recipe", "static", *QUICK), "another run", "anew"),
+                (("--recipe", "static", *QUICK, "--set", "model.name=mlp"), "settings '', here 'model.name=mlp'"),
+                (("--recipe", "static", *QUICK), "another run", "anew", "longhaul-checkpoints/r0.safetensors", "--checkpoint"),
         ):
             with self.subTest(other=other):
                 hub, port = self.hub(*other)

@@ -260,6 +260,16 @@ TEST_F(HubClientTest, DoesTheStepsAgainThatAnUpdateDependsOn) {
   EXPECT_EQ(client_.differing(), 0U);
 }
 
+TEST_F(HubClientTest, AMeanThatIsAwaitedIsStillThereToCollect) {
+  submit(0, 1);
+  EXPECT_EQ(client_.await({.step = 0}, deadline_after(Seconds(0))).error().code,
+            ErrorCode::kDeadline);
+  close(0, digest_of(payload_of(1)));
+  EXPECT_TRUE(client_.await({.step = 0}, limit()).ok());
+  EXPECT_EQ(client_.unmerged().size(), 1U) << "a checkpoint still has it";
+  EXPECT_TRUE(client_.collect({.step = 0}, limit()).ok());
+}
+
 TEST_F(HubClientTest, KnowsWhyTheRunEnds) {
   EXPECT_EQ(client_.finish_cause(), v1::CAUSE_STEPS);
   Frame frame;

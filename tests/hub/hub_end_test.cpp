@@ -79,6 +79,55 @@ TEST_F(HubEnd, EveryoneHearsWhyTheRunEnds) {
   EXPECT_EQ(told->finish().cause(), v1::CAUSE_TARGET);
 }
 
+// Who is away comes later to the hub that goes on.
+TEST_F(HubEnd, AHubThatStopsDoesNotWaitForWhoIsAway) {
+  desk_.breaks(all_[0].control);
+  desk_.breaks(all_[1].control);
+  EXPECT_FALSE(is_finished_after(Seconds(0.1)));
+  desk_.core.finish(v1::CAUSE_STOPPED);
+  EXPECT_TRUE(is_finished_after(Seconds(0.1)));
+}
+
+TEST_F(HubEnd, BeforeTheStartAHubStopsAtOnce) {
+  HubDesk desk(setup());
+  desk.core.finish(v1::CAUSE_STOPPED);
+  desk.advance(Seconds(0.1));
+  EXPECT_TRUE(desk.core.status().is_finished);
+  EXPECT_EQ(desk.refusal(join_frame("a"))->why(), "the hub is stopping; come back later");
+}
+
+TEST_F(HubEnd, OnlyThoseWhoAreAwaitedComeToAHubThatStops) {
+  HubSetup longer = setup();
+  longer.training.steps = 100;
+  longer.training.policy.least = 2;
+  longer.training.replicas = 3;
+  HubDesk desk(longer);
+  const std::vector<HubDesk::Joined> all = desk.start();
+  desk.breaks(all[1].control);
+  desk.core.finish(v1::CAUSE_STOPPED);
+  const auto refused = desk.refusal(join_frame("new"));
+  ASSERT_TRUE(refused);
+  EXPECT_FALSE(refused->is_final());
+  EXPECT_EQ(refused->why(), "the hub is stopping; come back later");
+  const HubDesk::Joined back = desk.join(desk.rejoin_frame("replica-1"));
+  EXPECT_EQ(back.control.stream->take(Frame::kFinish)->finish().cause(), v1::CAUSE_STOPPED);
+  Frame leaves;
+  leaves.mutable_leave();
+  desk.hear(back.control, leaves);
+  EXPECT_FALSE(desk.refusal(desk.rejoin_frame("replica-1"))->is_final()) << "it has stopped before";
+}
+
+TEST_F(HubEnd, WhoIsNewToARunThatIsDoneIsToldSo) {
+  HubSetup three = setup();
+  three.training.replicas = 3;
+  HubDesk desk(three);
+  for (const HubDesk::Joined& one : desk.start()) desk.update(one, 0, dense_payload(1));
+  const auto refused = desk.refusal(join_frame("new"));
+  ASSERT_TRUE(refused);
+  EXPECT_TRUE(refused->is_final());
+  EXPECT_EQ(refused->why(), "this run is done");
+}
+
 TEST_F(HubEnd, WaitsForWhoIsAwayButNotForever) {
   close_the_only_round();
   leave(all_[0]);

@@ -47,6 +47,22 @@ TEST(HubJoins, RefusesToGoOnWithARunThatItDoesNotKnow) {
   EXPECT_TRUE(refused->is_final());
 }
 
+// Its own old connection, after a crash, is silent and goes soon. One that is heard of is another.
+TEST(HubJoins, ANameThatIsTakenIsRefusedForGoodIfItsOwnerLives) {
+  HubDesk desk;
+  const HubDesk::Joined first = desk.join(join_frame("a"));
+  desk.advance(Seconds(2));
+  EXPECT_FALSE(desk.refusal(join_frame("a"))->is_final());
+  desk.advance(Seconds(2));
+  EXPECT_FALSE(desk.refusal(join_frame("a"))->is_final()) << "nothing was heard of the first one";
+  Frame ping;
+  ping.mutable_ping()->set_id(1);
+  desk.hear(first.control, ping);
+  const auto refused = desk.refusal(join_frame("a"));
+  EXPECT_TRUE(refused->is_final());
+  EXPECT_NE(refused->why().find("a name of its own"), std::string::npos);
+}
+
 TEST(HubJoins, RefusesFieldsOutOfRange) {
   HubSetup setup = desk_setup();
   setup.most_elements = 1000;
