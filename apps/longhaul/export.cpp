@@ -6,6 +6,7 @@
 
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
+#include "apps/longhaul/model_file.h"
 #include "apps/longhaul/task_file.h"
 #include "longhaul/base/file.h"
 #include "longhaul/base/state.h"
@@ -26,7 +27,8 @@ struct ExportArguments {
 
 struct ExportedModel {
   std::vector<float> values;
-  std::uint64_t step = 0;  // it is the model before this one
+  LayerTable layers;  // none: a checkpoint of an earlier version
+  ModelOrigin origin;
 };
 
 // The newest snapshot, and what closed since.
@@ -37,13 +39,23 @@ Result<ExportedModel> model_of_hub(const std::string& directory) {
   if (!job.ok()) return Error(job.error()).within(directory);
   const Result<EngineSetup> engine = lab::engine_setup(*job, {});
   if (!engine.ok()) return engine.error();
+  const Result<std::optional<RunRecord>> run = Journal::read_run(directory);
+  if (!run.ok()) return run.error();
+  std::uint64_t steps = job->scenario.train.steps;
+  if (*run && (*run)->last_step) steps = *(*run)->last_step + 1;  // it has reached its target
+  LayerTable layers;
   const Result<std::unique_ptr<Follower>> model =
-      last_model({.engine = *engine, .steps = job->scenario.train.steps, .directory = directory});
+      last_model({.engine = *engine, .steps = steps, .directory = directory}, &layers);
   if (!model.ok()) return model.error();
   if (!*model)
     return Error{ErrorCode::kNotFound, directory + ": holds no model yet: the run has not started"};
   const std::span shared = (*model)->shared();
-  return ExportedModel{.values = {shared.begin(), shared.end()}, .step = (*model)->step()};
+  return ExportedModel{.values = {shared.begin(), shared.end()},
+                       .layers = std::move(layers),
+                       .origin = {.scenario = task->scenario_name(),
+                                  .recipe = task->recipe(),
+                                  .seed = std::to_string(task->seed()),
+                                  .step = (*model)->step()}};
 }
 
 Result<ExportedModel> model_of_checkpoint(const std::string& file) {
@@ -56,9 +68,19 @@ Result<ExportedModel> model_of_checkpoint(const std::string& file) {
                  file + ": neither a checkpoint nor a snapshot" +
                      (state.ok() ? "" : " (" + std::move(state).error().message + ')')};
   const auto shared = state->tensors.find("shared");
-  return ExportedModel{
-      .values = std::move(shared->second),
-      .step = state->value<std::uint64_t>("step").ok() ? *state->value<std::uint64_t>("step") : 0};
+  Result<LayerTable> layers = saved_layers(*state, shared->second.size());
+  if (!layers.ok()) return std::move(layers).error().within(file);
+  const auto text = [&](const char* what) {
+    const Result<std::string> value = state->value<std::string>(what);
+    return value.ok() ? *value : std::string();
+  };
+  const auto step = state->value<std::uint64_t>("step");
+  return ExportedModel{.values = std::move(shared->second),
+                       .layers = std::move(layers).value(),
+                       .origin = {.scenario = text("run.scenario"),
+                                  .recipe = text("run.recipe"),
+                                  .seed = text("run.seed"),
+                                  .step = step.ok() ? *step : 0}};
 }
 
 int run_export(const ExportArguments& arguments) {
@@ -69,21 +91,23 @@ int run_export(const ExportArguments& arguments) {
                                           ? model_of_hub(arguments.source)
                                           : model_of_checkpoint(arguments.source);
   if (!model.ok()) return complain("export", model.error());
-  State plain;
-  plain.tensors["shared"] = model->values;
-  const Status written = write_output(arguments.out, to_bytes(plain), output);
+  if (model->layers.empty())
+    std::cerr << "longhaul export: " << arguments.source
+              << ": does not say which layers the model has: one tensor, `shared`, is written\n";
+  const Status written =
+      write_output(arguments.out, model_bytes(model->values, model->layers, model->origin), output);
   if (!written.ok()) return complain("export", written.error());
   const std::string digest = digest_text(model->values);
   std::ostream& say = is_standard_output(arguments.out) ? std::cerr : std::cout;
   if (arguments.json) {
     const nlohmann::ordered_json json{{"file", arguments.out},
                                       {"parameters", model->values.size()},
-                                      {"step", model->step},
+                                      {"step", model->origin.step},
                                       {"digest", digest}};
     say << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
   } else {
     say << "model: " << arguments.out << ", " << model->values.size() << " parameters, before step "
-        << model->step << ", digest " << digest << '\n';
+        << model->origin.step << ", digest " << digest << '\n';
   }
   return kExitDone;
 }
@@ -105,9 +129,10 @@ void add_export(CLI::App& program, Run& run) {
                     "Replace a file that Longhaul did not write, too");
   command->add_flag("--json", arguments->json, "One JSON object in place of the text");
   command->footer(
-      "The file has one tensor, `shared`: all parameters, those of the last layer first, as\n"
-      "torch.nn.utils.vector_to_parameters(shared, reversed(list(model.parameters()))) takes them\n"
-      "(`longhaul train --save` writes one tensor per layer). The hub may run meanwhile.\n\n"
+      "The file has one tensor per layer, with its name and shape, and in its metadata what it is\n"
+      "of. The hub may run meanwhile. In Python:\n\n"
+      "  from safetensors.torch import load_file\n"
+      "  tensors = load_file(\"model.safetensors\")  # {\"conv1.weight\": tensor, ...}\n\n"
       "Examples:\n"
       "  longhaul export run1 --out model.safetensors\n"
       "  longhaul export run1/snapshot-000000000256.safetensors --out model.safetensors");

@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "apps/longhaul/closing.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/status_view.h"
 #include "longhaul/grpc/grpc_transport.h"
@@ -25,7 +26,11 @@ Result<bool> HubService::run() {
     const bool is_over = status.is_finished || is_given_up();
     tell(status, is_over || status.failure);
     if (status.failure) return *status.failure;
-    if (is_over && asked_) tell_of_end(status);
+    if (is_over && asked_) {
+      tell_of_rest(status);
+    } else if (status.is_finished) {
+      tell_end(status);
+    }
     if (is_over) return !asked_;
     if (!is_interrupted() || asked_) continue;
     asked_ = clock_.now();
@@ -53,8 +58,45 @@ void HubService::tell(const HubStatus& status, bool is_last) {
   if (status.next_round == told_round_ || clock_.now() - told_ < kTellEvery) return;
   told_ = clock_.now();
   told_round_ = status.next_round;
-  log_.info("round " + std::to_string(status.next_round) + ", " + std::to_string(status.sessions) +
-            " of " + std::to_string(status.slots) + " replicas");
+  std::string line = "step " + std::to_string(status.step) + " of " + std::to_string(status.steps);
+  line +=
+      ", " + std::to_string(status.sessions) + " of " + std::to_string(status.slots) + " replicas";
+  if (const std::string pace = pace_text(status.steps_per_s, status.left); !pace.empty())
+    line += ", " + pace;
+  if (status.evaluation) line += ", " + evaluation_text(*status.evaluation);
+  log_.info(line);
+}
+
+void HubService::tell_end(const HubStatus& status) const {
+  std::uint64_t up = 0;
+  std::uint64_t down = 0;
+  for (const auto& [name, replica] : status.replicas) {
+    up += replica.bytes_up;
+    down += replica.bytes_down;
+  }
+  const double time_s = status.time.count();
+  const double steps_per_s = time_s > 0 ? static_cast<double>(status.steps_here) / time_s : 0;
+  if (lines_) {
+    nlohmann::ordered_json end{{"cause", cause_name(status.cause)},
+                               {"steps", status.steps},
+                               {"time_s", time_s},
+                               {"steps_per_s", steps_per_s}};
+    const bool is_scored = status.evaluation && status.evaluation->is_closing();
+    for (const char* key : {"loss", "accuracy", "samples"})
+      end[key] = is_scored ? evaluation_json(*status.evaluation).at(key) : nullptr;
+    end.update({{"bytes_up", up}, {"bytes_down", down}, {"digest", status.digest}});
+    return print_event("finished", end);
+  }
+  const std::string next =
+      options_.directory.empty() ? "" : "longhaul export " + options_.directory + " --out model.safetensors";
+  std::cout << two_columns(
+      {{"ended", ending_text(status.cause, status.steps, options_.steps)},
+       {"score", status.evaluation ? evaluation_text(*status.evaluation) : "none"},
+       {"time",
+        to_string(status.time) + (steps_per_s > 0 ? ", " : "") + pace_text(steps_per_s, {})},
+       {"sent", to_string(ByteCount{up}) + " up, " + to_string(ByteCount{down}) + " down"},
+       {"digest", status.digest},
+       {"next", next}});
 }
 
 // After an interrupt: they take too long to finish.
@@ -74,7 +116,7 @@ void HubService::tell_of_stop(const HubStatus& status) const {
   log_.info(line + "; Ctrl-C again ends at once");
 }
 
-void HubService::tell_of_end(const HubStatus& status) const {
+void HubService::tell_of_rest(const HubStatus& status) const {
   const std::string where = status.is_started
                                 ? "stopped at round " + std::to_string(status.next_round) + " of " +
                                       std::to_string(options_.steps)

@@ -18,6 +18,7 @@ class HubService {
   struct Options {
     v1::Task task;
     std::uint64_t steps = 0;  // of the run
+    std::string directory;    // of the run; empty: none
     std::string again;        // the command that goes on with this run; empty: none does
   };
   // `pace` is that of the `status` events, if `lines` takes any.
@@ -34,10 +35,12 @@ class HubService {
  private:
   void note_strangers();
   void tell(const HubStatus& status, bool is_last);
+  // How the run ended: an event, or a table on standard output.
+  void tell_end(const HubStatus& status) const;
   [[nodiscard]] bool is_given_up() const;
   // What an interrupt does: whom it waits for, and then how to go on.
   void tell_of_stop(const HubStatus& status) const;
-  void tell_of_end(const HubStatus& status) const;
+  void tell_of_rest(const HubStatus& status) const;
 
   Hub& hub_;
   Options options_;

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/longhaul/status_view.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/telemetry/event_log.h"
 
@@ -17,13 +18,6 @@ nlohmann::ordered_json plan_json(const Decision& decision) {
           {"merge", name_of(decision.plan.merge)},
           {"predicted_step_time_s", decision.step_time.count()},
           {"reason", decision.reason}};
-}
-
-nlohmann::ordered_json evaluation_json(const v1::Evaluation& evaluation) {
-  return {{"step", evaluation.step()},
-          {"loss", evaluation.loss()},
-          {"accuracy", evaluation.accuracy()},
-          {"samples", evaluation.samples()}};
 }
 
 // Who is in a round's mean, with which payload, and when it had arrived.

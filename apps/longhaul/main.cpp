@@ -76,6 +76,7 @@ int run_program(int argc, char** argv) {
   add_status(program, run);
   add_probe(program, run);
   add_export(program, run);
+  add_evaluate(program, run, words);
   add_keys(program, run);
   add_bench(program, run);
   add_manual(program, run);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "apps/longhaul/closing.h"
 #include "longhaul/base/units.h"
 
 namespace longhaul::apps {
@@ -60,7 +61,42 @@ std::string plan_text(const v1::Plan& plan) {
   return text.data();
 }
 
+nlohmann::ordered_json number_or_null(double value) {
+  if (value <= 0) return nullptr;
+  return value;
+}
+
+nlohmann::ordered_json last_evaluation(const v1::StatusReport& report) {
+  if (!report.has_evaluation()) return nullptr;
+  return evaluation_json(report.evaluation());
+}
+
+std::string progress_text(const v1::StatusReport& report) {
+  std::string text = "step      " + std::to_string(report.step());
+  if (report.steps() > 0) text += " of " + std::to_string(report.steps());
+  const std::string pace = pace_text(report.steps_per_s(), Seconds(report.left_s()));
+  return text + (pace.empty() ? "" : ", " + pace) + '\n';
+}
+
+std::string score_text(const v1::StatusReport& report) {
+  if (!report.has_evaluation()) return {};
+  std::string text = "score     " + evaluation_text(report.evaluation()) + " at step " +
+                     std::to_string(report.evaluation().step()) + '\n';
+  if (report.has_smoothed())
+    text += "target    " + plain(report.target_metric()) +
+            formatted(" %.4g", report.target_value()) +
+            formatted("; mean of three evaluations %.4g", report.smoothed()) + '\n';
+  return text;
+}
+
 }  // namespace
+
+nlohmann::ordered_json evaluation_json(const v1::Evaluation& evaluation) {
+  return {{"step", evaluation.step()},
+          {"loss", evaluation.loss()},  // null, if it is not finite
+          {"accuracy", evaluation.accuracy()},
+          {"samples", evaluation.samples()}};
+}
 
 nlohmann::ordered_json status_json(const v1::StatusReport& report) {
   nlohmann::ordered_json replicas = nlohmann::ordered_json::array();
@@ -87,6 +123,13 @@ nlohmann::ordered_json status_json(const v1::StatusReport& report) {
           {"slots", report.replicas()},
           {"started", report.is_started()},
           {"next_round", report.next_round()},
+          {"step", report.step()},
+          {"steps", report.steps()},
+          {"steps_per_s", number_or_null(report.steps_per_s())},
+          {"left_s", number_or_null(report.left_s())},
+          {"evaluation", last_evaluation(report)},
+          {"target", {{"metric", report.target_metric()}, {"value", report.target_value()}}},
+          {"smoothed", report.has_smoothed() ? nlohmann::ordered_json(report.smoothed()) : nullptr},
           {"keep_ratio", report.plan().keep_ratio()},
           {"delay_steps", report.plan().delay_steps()},
           {"period_steps", report.plan().period_steps()},
@@ -106,6 +149,7 @@ std::string status_text(const v1::StatusReport& report) {
   if (report.elements() > 0) text += ", " + std::to_string(report.elements()) + " parameters";
   text += '\n';
   if (report.is_started()) {
+    text += progress_text(report) + score_text(report);
     text += "round     " + std::to_string(report.next_round()) + '\n';
     text += "plan      " + plan_text(report.plan()) + '\n';
     if (!report.reason().empty()) text += "because   " + plain(report.reason()) + '\n';

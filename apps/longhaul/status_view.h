@@ -8,6 +8,7 @@
 
 namespace longhaul::apps {
 
+nlohmann::ordered_json evaluation_json(const v1::Evaluation& evaluation);
 nlohmann::ordered_json status_json(const v1::StatusReport& report);
 std::string status_text(const v1::StatusReport& report);
 

@@ -1,10 +1,12 @@
 #include "apps/longhaul_torch/train_news.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iomanip>
+#include <iostream>
 #include <sstream>
 
-#include "longhaul/telemetry/event_log.h"
+#include "apps/longhaul/closing.h"
 
 namespace longhaul::apps {
 namespace {
@@ -32,6 +34,8 @@ TrainNews::TrainNews(bool is_json, LogLevel level, std::uint64_t steps, const Cl
 
 void TrainNews::started(std::size_t slot, std::uint64_t step, bool is_resumed) {
   start_ = since_ = clock_.now();
+  first_step_ = step;
+  rate_.add(start_, step);
   has_started_ = true;
   if (is_json_)
     return event("started", {{"slot", slot},
@@ -57,21 +61,24 @@ void TrainNews::step(const StepFacts& facts, std::uint64_t done) {
                   {"mean_s", time_or_null(facts.messages.mean)}});
   computing_ += facts.computing;
   waiting_ += facts.waiting;
+  rate_.add(clock_.now(), done);
   if (clock_.now() - since_ < kBetweenLines) return;
   const double share = waiting_ / (waiting_ + computing_);
   log_.info("step " + std::to_string(done) + " of " + std::to_string(steps_) + ", loss " +
             three_digits(facts.loss) + ", waiting " + std::to_string(std::lround(100 * share)) +
-            " %");
+            " %, " +
+            pace_text(rate_.per_second(), rate_.time_for(steps_ - std::min(done, steps_))) +
+            (evaluation_ ? ", " + evaluation_text(*evaluation_) : ""));
   since_ = clock_.now();
   computing_ = waiting_ = Seconds(0);
 }
 
 void TrainNews::evaluation(const v1::Evaluation& evaluation) {
   if (is_json_)
-    return event("evaluation", {{"step", evaluation.step()},
-                                {"loss", evaluation.loss()},  // null, if it is not finite
-                                {"accuracy", evaluation.accuracy()},
-                                {"samples", evaluation.samples()}});
+    event("evaluation", {{"step", evaluation.step()},
+                         {"loss", evaluation.loss()},  // null, if it is not finite
+                         {"accuracy", evaluation.accuracy()},
+                         {"samples", evaluation.samples()}});
   evaluation_ = evaluation;
 }
 
@@ -139,12 +146,31 @@ void TrainNews::checkpoint(const Result<std::uint64_t>& outcome,
   if (is_json_) event("checkpoint", {{"step", *outcome}, {"file", file.string()}});
 }
 
-void TrainNews::event(const std::string& name, const nlohmann::ordered_json& fields) const {
-  if (is_json_) {
-    print_event(name, fields);
-  } else if (name != "stamp") {
-    log_.info(name + ' ' + fields.dump());
-  }
+void TrainNews::finished(const Ending& ending) const {
+  const double time = time_s();
+  const double rate =
+      time > 0 ? static_cast<double>(ending.steps - std::min(first_step_, ending.steps)) / time : 0;
+  if (is_json_)
+    return event("finished", {{"cause", cause_name(ending.cause)},
+                              {"steps", ending.steps},
+                              {"time_s", time},
+                              {"steps_per_s", rate},
+                              {"digest", ending.digest},
+                              {"late_steps", ending.late_steps},
+                              {"reconnections", ending.reconnections},
+                              {"differing_updates", ending.differing_updates},
+                              {"non_finite_steps", ending.non_finite_steps}});
+  const auto count = [](std::size_t number) { return number > 0 ? std::to_string(number) : ""; };
+  std::cout << two_columns({{"ended", ending_text(ending.cause, ending.steps, steps_)},
+                            {"score", evaluation_ ? evaluation_text(*evaluation_) : ""},
+                            {"time", to_string(Seconds(time)) + (rate > 0 ? ", " : "") +
+                                         pace_text(rate, {})},
+                            {"reconnected", count(ending.reconnections)},
+                            {"differing updates", count(ending.differing_updates)},
+                            {"gradients not finite", count(ending.non_finite_steps)},
+                            {"digest", ending.digest},
+                            {"next", ending.next}})
+            << std::flush;
 }
 
 }  // namespace longhaul::apps

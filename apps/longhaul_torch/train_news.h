@@ -11,6 +11,8 @@
 #include "longhaul/base/log.h"
 #include "longhaul/base/repeat_filter.h"
 #include "longhaul/sync/replica.h"
+#include "longhaul/sync/step_rate.h"
+#include "longhaul/telemetry/event_log.h"
 
 namespace longhaul::apps {
 
@@ -33,7 +35,22 @@ class TrainNews {
   void stopped(const Rest& rest) const;
   void interrupted(const Rest& rest) const;
   void checkpoint(const Result<std::uint64_t>& outcome, const std::filesystem::path& file) const;
-  void event(const std::string& name, const nlohmann::ordered_json& fields) const;
+  // The end of the run for this replica: an event, or a table on standard output.
+  struct Ending {
+    v1::FinishCause cause = v1::CAUSE_STEPS;
+    std::uint64_t steps = 0;  // that the model has done
+    std::string digest;
+    std::size_t late_steps = 0;
+    std::size_t reconnections = 0;
+    std::size_t differing_updates = 0;
+    std::size_t non_finite_steps = 0;
+    std::string next;  // what to do with the model; for people
+  };
+  void finished(const Ending& ending) const;
+  // For programs only.
+  void event(const std::string& name, const nlohmann::ordered_json& fields) const {
+    if (is_json_) print_event(name, fields);
+  }
   void note(const std::string& what) const {
     if (!is_json_) log_.info(what);
   }
@@ -54,6 +71,8 @@ class TrainNews {
   Log log_;
   RepeatFilter repeats_;
   TimePoint start_;
+  std::uint64_t first_step_ = 0;
+  StepRate rate_;
   std::optional<v1::Evaluation> evaluation_;  // the last one
   // Since the last line.
   TimePoint since_;

@@ -7,6 +7,7 @@
 
 #include "apps/longhaul/book.h"
 #include "apps/longhaul/interrupt.h"
+#include "apps/longhaul/model_file.h"
 #include "apps/longhaul_torch/evaluation_duty.h"
 #include "apps/longhaul_torch/train_identity.h"
 #include "apps/longhaul_torch/train_news.h"
@@ -24,11 +25,6 @@ constexpr const char* kSlot = "slot";  // in a checkpoint
 ByteBuffer bytes_of(std::span<const float> values) {
   const std::span bytes = std::as_bytes(values);
   return {bytes.begin(), bytes.end()};
-}
-
-std::string cause_name(v1::FinishCause cause) {
-  if (cause == v1::CAUSE_STOPPED) return "stopped";
-  return cause == v1::CAUSE_TARGET ? "target" : "steps";
 }
 
 class Trainer {
@@ -209,6 +205,7 @@ class Trainer {
   [[nodiscard]] State checkpoint() const {
     State state = replica_->save();
     state.values[kSlot] = slot_;
+    save_layers(workload_->layers(), state);
     save_identity(identity_, state);
     return state;
   }
@@ -275,13 +272,14 @@ class Trainer {
     const Engine& engine = replica_->engine();
     if (!is_stopped()) duty_->close(engine.steps_done(), engine.shared());
     if (!is_stopped() || arguments_.json)  // else there is another line
-      news_.event("finished", {{"steps", engine.steps_done()},
-                               {"cause", cause_name(client_->finish_cause())},
-                               {"digest", digest_text(engine.shared())},
-                               {"late_steps", late_steps_},
-                               {"reconnections", client_->reconnections()},
-                               {"differing_updates", client_->differing()},
-                               {"non_finite_steps", engine.non_finite_steps()}});
+      news_.finished({.cause = client_->finish_cause(),
+                      .steps = engine.steps_done(),
+                      .digest = digest_text(engine.shared()),
+                      .late_steps = late_steps_,
+                      .reconnections = client_->reconnections(),
+                      .differing_updates = client_->differing(),
+                      .non_finite_steps = engine.non_finite_steps(),
+                      .next = what_next()});
     if (!arguments_.stamps.empty()) {
       const std::filesystem::path file = std::filesystem::path(arguments_.stamps) / "final.f32";
       const Status written = write_file_atomically(file, bytes_of(engine.shared()));
@@ -292,15 +290,18 @@ class Trainer {
   }
 
   Status save(const Engine& engine) {
-    State state;
-    Shapes shapes;
-    for (const Layer& layer : workload_->layers()) {
-      const std::span values = engine.shared().subspan(layer.offset, layer.count);
-      state.tensors[layer.name].assign(values.begin(), values.end());
-      if (!layer.shape.empty()) shapes[layer.name] = layer.shape;
-    }
-    return write_output(arguments_.save, to_bytes(state, shapes),
+    return write_output(arguments_.save,
+                        model_bytes(engine.shared(), workload_->layers(),
+                                    {.scenario = job_.scenario.name,
+                                     .recipe = job_.recipe_text,
+                                     .seed = std::to_string(job_.seed),
+                                     .step = engine.steps_done()}),
                         {.mark = kStateMark, .is_forced = arguments_.is_forced});
+  }
+
+  [[nodiscard]] std::string what_next() const {
+    if (arguments_.save.empty()) return "on the hub: longhaul export DIR --out model.safetensors";
+    return "longhaul evaluate " + arguments_.save + ' ' + job_.scenario.name;
   }
 
   const TrainArguments& arguments_;

@@ -183,10 +183,11 @@ Result<Reopened> reopened(TrainingSetup setup, Workers& workers) {
 
 }  // namespace
 
-Result<std::unique_ptr<Follower>> last_model(const TrainingSetup& setup) {
+Result<std::unique_ptr<Follower>> last_model(const TrainingSetup& setup, LayerTable* layers) {
   Workers alone(1);
   Result<Reopened> all = reopened(setup, alone);
   if (!all.ok()) return all.error();
+  if (layers != nullptr) *layers = all->setup.engine.layers;
   return std::move(all->model);
 }
 

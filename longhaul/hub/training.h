@@ -55,7 +55,9 @@ struct RoundOutcome {
 };
 
 // What a hub's directory holds, without a hub: nothing, if there is none. Nothing is written.
-Result<std::unique_ptr<Follower>> last_model(const TrainingSetup& setup);
+// `layers`, if it is there, gets those of the model.
+Result<std::unique_ptr<Follower>> last_model(const TrainingSetup& setup,
+                                             LayerTable* layers = nullptr);
 
 class Training {
  public:

@@ -1,0 +1,28 @@
+// The options of `evaluate`: `longhaul` parses them to help and to refuse wrong use,
+// `longhaul-torch` to score.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "longhaul/base/result.h"
+#include "longhaul/lab/scenario.h"
+
+namespace longhaul::apps {
+
+struct EvaluateArguments {
+  std::string model;
+  std::string scenario;
+  std::vector<std::string> settings;
+  std::string data;
+  bool json = false;
+};
+
+// Adds the subcommand; `arguments` outlives the parsing.
+CLI::App* add_evaluate_options(CLI::App& program, EvaluateArguments& arguments);
+
+// What they say of the model and the data. An error is wrong use.
+Result<lab::Scenario> scenario_to_evaluate(const EvaluateArguments& arguments);
+
+}  // namespace longhaul::apps

@@ -1,0 +1,51 @@
+#include "apps/longhaul_torch/evaluate_command.h"
+
+#include <algorithm>
+#include <iostream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "apps/longhaul/closing.h"
+#include "apps/longhaul/command.h"
+#include "apps/longhaul/complain.h"
+#include "apps/longhaul/model_file.h"
+#include "apps/longhaul_torch/job_workload.h"
+#include "longhaul/codec/digest.h"
+
+namespace longhaul::apps {
+namespace {
+
+constexpr std::uint64_t kAnySeed = 1;  // of initial parameters and the split, which are not used
+
+}  // namespace
+
+int run_evaluate(const EvaluateArguments& arguments) {
+  const Result<lab::Scenario> scenario = scenario_to_evaluate(arguments);
+  if (!scenario.ok()) return complain("evaluate", scenario.error(), kExitWrongUse);
+  const std::size_t threads = std::max(1U, std::thread::hardware_concurrency());
+  const Result<std::unique_ptr<Workload>> workload = workload_of(*scenario, kAnySeed, threads);
+  if (!workload.ok()) return complain("evaluate", workload.error(), kExitFailed);
+  const Result<std::vector<float>> parameters = read_model(arguments.model, (*workload)->layers());
+  if (!parameters.ok()) return complain("evaluate", parameters.error(), kExitFailed);
+  const Evaluation score =
+      (*workload)->evaluate(*parameters, std::numeric_limits<std::size_t>::max());
+  const std::string digest = digest_text(*parameters);
+  if (arguments.json) {
+    const nlohmann::ordered_json json{{"loss", score.loss},  // null, if it is not finite
+                                      {"accuracy", score.accuracy},
+                                      {"samples", score.samples},
+                                      {"digest", digest}};
+    std::cout << json.dump(2) << '\n';
+    return kExitDone;
+  }
+  v1::Evaluation evaluation;
+  evaluation.set_loss(score.loss);
+  evaluation.set_accuracy(score.accuracy);
+  evaluation.set_samples(score.samples);
+  std::cout << two_columns(
+      {{"model", arguments.model}, {"score", evaluation_text(evaluation)}, {"digest", digest}});
+  return kExitDone;
+}
+
+}  // namespace longhaul::apps

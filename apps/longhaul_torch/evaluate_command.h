@@ -1,0 +1,10 @@
+// longhaul evaluate, the part that scores.
+#pragma once
+
+#include "apps/longhaul/evaluate_options.h"
+
+namespace longhaul::apps {
+
+int run_evaluate(const EvaluateArguments& arguments);
+
+}  // namespace longhaul::apps
