@@ -154,7 +154,7 @@ class Programs(Guests):
         light = Process(self, HONEST, "--replicas", 3, "--hub", f"127.0.0.1:{port}", "--step-time", "20ms")
         self.assertEqual(light.wait(), 0, light.errors)
         self.assertEqual(hub.wait(), 0, hub.errors)
-        self.assertEqual({event["event"] for event in hub.events}, {"listening", "plan", "status"})
+        self.assertEqual({event["event"] for event in hub.events}, {"listening", "plan", "status", "finished"})
         statuses = [event for event in hub.events if event["event"] == "status"]
         self.assertLess(len(statuses), 15)  # in 3 s: they come, they train, they leave
         self.assertEqual(statuses[-1]["next_round"], 150)  # the last one is of the end
