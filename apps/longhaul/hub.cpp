@@ -263,10 +263,8 @@ int run_hub(const HubArguments& arguments) {
       log.info("starts when " + std::to_string(start_with) +
                (start_with == 1 ? " replica is here" : " replicas are here"));
   }
-  const HubService::Options options{.task = *task,
-                                    .steps = steps,
-                                    .directory = arguments.directory,
-                                    .again = again(arguments)};
+  const HubService::Options options{
+      .task = *task, .steps = steps, .directory = arguments.directory, .again = again(arguments)};
   const Result<bool> served =
       HubService(**hub, options, lines, StatusPace(*status_every), log).run();
   if (!served.ok()) return complain("hub", served.error(), kExitFailed);

@@ -87,8 +87,9 @@ void HubService::tell_end(const HubStatus& status) const {
     end.update({{"bytes_up", up}, {"bytes_down", down}, {"digest", status.digest}});
     return print_event("finished", end);
   }
-  const std::string next =
-      options_.directory.empty() ? "" : "longhaul export " + options_.directory + " --out model.safetensors";
+  const std::string next = options_.directory.empty() ? ""
+                                                      : "longhaul export " + options_.directory +
+                                                            " --out model.safetensors";
   std::cout << two_columns(
       {{"ended", ending_text(status.cause, status.steps, options_.steps)},
        {"score", status.evaluation ? evaluation_text(*status.evaluation) : "none"},
