@@ -241,7 +241,7 @@ class Logs(Guests):
         self.assertTrue(lines)
         for line in lines:
             self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (info|warning) hub: ")
-        self.assertEqual(self.lines("--log-level", "warning"), [])
+        self.assertEqual(self.lines("--log-level", "warning", "--dir", "run"), [])
         self.assertEqual(self.lines("--quiet"), [])
 
     def test_wrong_use(self):

@@ -28,12 +28,18 @@ TEST(Recipes, AreFoundByName) {
   }
 }
 
-TEST(Recipes, AnUnknownNameIsAnErrorThatListsThemAll) {
-  for (const std::string_view name : {"", "d-sg", "D-SGD", "d-sgd "}) {
+TEST(Recipes, AnUnknownNameIsAnErrorThatSuggestsOneOrListsThemAll) {
+  for (const std::string_view name : {"d-sg", "D-SGD", "d-sgd "}) {
     const Result<Recipe> found = find_recipe(name);
     ASSERT_FALSE(found.ok()) << name;
     EXPECT_EQ(found.error().code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(found.error().message, HasSubstr('"' + std::string(name) + '"'));
+    EXPECT_THAT(found.error().message, HasSubstr("did you mean d-sgd?"));
+  }
+  for (const std::string_view name : {"", "gradient descent"}) {
+    const Result<Recipe> found = find_recipe(name);
+    ASSERT_FALSE(found.ok()) << name;
+    EXPECT_EQ(found.error().code, ErrorCode::kInvalidArgument);
     for (const Recipe& recipe : all_recipes())
       EXPECT_THAT(found.error().message, HasSubstr(std::string(recipe.name)));
   }
