@@ -151,7 +151,7 @@ class Programs(Guests):
         hub = Process(self, LONGHAUL, "hub", "smoke", "--listen", "127.0.0.1:0", "--json", "--recipe", "static", "--set",
                       "train.steps=150")
         port = hub.until(lambda event: event["event"] == "listening", "the hub listens")["port"]
-        light = Process(self, HONEST, "--replicas", 3, "--hub", f"127.0.0.1:{port}", "--step-time", "20ms")
+        light = Process(self, HONEST, "--json", "--replicas", 3, "--hub", f"127.0.0.1:{port}", "--step-time", "20ms")
         self.assertEqual(light.wait(), 0, light.errors)
         self.assertEqual(hub.wait(), 0, hub.errors)
         self.assertEqual({event["event"] for event in hub.events}, {"listening", "plan", "status", "finished"})

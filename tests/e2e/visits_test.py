@@ -231,7 +231,7 @@ class Logs(Guests):
         hub = Process(self, LONGHAUL, "hub", "smoke", "--listen", "127.0.0.1:0", "--json", "--start-with", 1, "--patience",
                       "0s", "--set", "train.steps=3", "--set", "replica.step_time=1ms", *arguments)
         port = hub.until(lambda event: event["event"] == "listening", "the hub listens")["port"]
-        light = Process(self, HONEST, "--hub", f"127.0.0.1:{port}")
+        light = Process(self, HONEST, "--json", "--hub", f"127.0.0.1:{port}")
         self.assertEqual(light.wait(), 0, light.errors)
         self.assertEqual(hub.wait(), 0, hub.errors)
         return hub.errors
@@ -242,7 +242,7 @@ class Logs(Guests):
         for line in lines:
             self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (info|warning) hub: ")
         self.assertEqual(self.lines("--log-level", "warning", "--dir", "run"), [])
-        self.assertEqual(self.lines("--quiet"), [])
+        self.assertEqual(self.lines("--quiet", "--dir", "quiet"), [])
 
     def test_wrong_use(self):
         for command in (("hub", "smoke"), ("train",), ("lab", "smoke"), ("rehearse", "smoke")):
