@@ -41,6 +41,7 @@ std::string failure_text(const CLI::App* app, const CLI::Error& error) {
   // The options of a mistyped command are unknown too: the first unknown word is the mistake.
   if (!known.empty() && option != unknown.begin()) {
     std::vector<std::string> names;
+    names.reserve(known.size());
     for (const CLI::App* subcommand : known) names.push_back(subcommand->get_name());
     what = "expected a subcommand (" + joined(names) + "), got " + unknown.front() +
            did_you_mean(unknown.front(), names);

@@ -101,7 +101,7 @@ std::string man_page(const std::vector<CommandPage>& pages, const std::string& p
               synopsis(page) + body(page);
       continue;
     }
-    text += ".TH \"" + roff(title_of(path)) + "\" 1 \"\" \"longhaul " + roff(version) +
+    text += ".TH \"" + roff(title_of(path)) + R"(" 1 "" "longhaul )" + roff(version) +
             "\" \"User Commands\"\n.SH NAME\n" + roff(full_name(page)) + " \\- " +
             roff(page.summary) + "\n.SH SYNOPSIS\n" + synopsis(page) + ".SH OPTIONS\n" + body(page);
     if (!page.commands.empty()) text += ".SH COMMANDS\n";

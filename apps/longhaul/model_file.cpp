@@ -108,8 +108,10 @@ Result<std::vector<float>> read_model(const std::string& file, const LayerTable&
   }
   for (const auto& [name, values] : state->tensors) {
     if (std::ranges::find(layers, name, &Layer::name) == layers.end())
-      return other_model(file + ": layer " + name +
-                         ": this scenario's model has none of that name");
+      return other_model(std::string(file)
+                             .append(": layer ")
+                             .append(name)
+                             .append(": this scenario's model has none of that name"));
   }
   return parameters;
 }

@@ -116,7 +116,7 @@ class Rehearsal {
 
   // rehearsal_times.cpp: when it happened, on one clock.
   void note_start(Seat& seat, const nlohmann::ordered_json& event);
-  void note_step(Seat& seat, const nlohmann::ordered_json& event) const;
+  static void note_step(Seat& seat, const nlohmann::ordered_json& event);
   void note_round(const nlohmann::ordered_json& event);
   void note_rates();
   void fill_in_timeline();

@@ -39,7 +39,7 @@ void Rehearsal::note_start(Seat& seat, const Json& event) {
   seat.offset = Seconds(at - *zero_s_);
 }
 
-void Rehearsal::note_step(Seat& seat, const Json& event) const {
+void Rehearsal::note_step(Seat& seat, const Json& event) {
   const std::optional<Seconds> computed = time_in(event, "computed_s", seat.offset);
   if (!computed) return;
   seat.times[event.at("step").get<std::size_t>() - 1] = {

@@ -110,10 +110,10 @@ Result<v1::Task> task_in(const std::string& directory, const AskedTask& asked) {
                      ? "expected a scenario, or --dir with the directory of a run to go on with"
                      : directory + " holds no run to go on with: expected a scenario"};
   if (!has_task) return task_of(request);
-  const Result<v1::Task> kept = read_task(directory);
+  Result<v1::Task> kept = read_task(directory);
   if (!kept.ok()) return kept.error();
   if (is_named) {
-    const Result<v1::Task> task = task_of(request);
+    Result<v1::Task> task = task_of(request);
     const auto run = Journal::read_run(directory);
     if (!task.ok() || (run.ok() && !*run)) return task;  // nobody has joined it
     if (task->scenario_name() != kept->scenario_name())

@@ -27,6 +27,7 @@ Status apply(const std::string& whole, const std::string& name, const std::strin
   const auto key = std::ranges::find(keys, name, &ScenarioKey::name);
   if (key == keys.end()) {
     std::vector<std::string> names;
+    names.reserve(keys.size());
     for (const ScenarioKey& known : keys) names.push_back(known.name);
     return bad(whole,
                "one of " + joined(names) + ", got \"" + name + '"' + did_you_mean(name, names));

@@ -24,6 +24,7 @@ std::vector<Seconds> times_of(const Scenario& scenario, const std::vector<StepWi
                               const std::vector<SimulatedPeer>& peers, RunResult& run) {
   const std::size_t replicas = peers.size();
   std::vector<Seconds> latencies;
+  latencies.reserve(replicas);
   for (const SimulatedPeer& peer : peers) latencies.push_back(peer.link.latency);
   Timekeeper keeper(run, std::move(latencies));
   const auto note = [&](std::size_t replica, std::size_t step, bool is_up, Seconds begin,

@@ -141,7 +141,7 @@ std::string prediction_html(const std::vector<Summary>& summaries,
 std::string oracle_html(const std::optional<Verdict>& verdict) {
   if (!verdict) return "";
   std::string html =
-      "<section id=\"oracle\"><h2>Hindsight</h2><p class=\"note\">Time to target of " +
+      R"(<section id="oracle"><h2>Hindsight</h2><p class="note">Time to target of )" +
       std::to_string(verdict->fixed.size()) +
       " fixed plans, mean over seeds, over keep ratio δ and delay τ. The ring is the best of them; "
       "a dot is where a judged recipe ended.</p><div class=\"pair\"><figure><div "

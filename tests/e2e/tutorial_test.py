@@ -66,11 +66,11 @@ class Tutorial(CommandTest):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
-    def output(self, place, process, *codes):
-        """What the process printed; it ends with one of these codes."""
+    def output(self, place, process, code):
+        """What the process printed; it ends with this code."""
         process.wait(timeout=DEADLINE_S)
         text = (self.directory / f"{place}.log").read_text(encoding="utf-8")
-        self.assertIn(process.returncode, codes, "\n".join([*self.ran, text[-5000:]]))
+        self.assertEqual(process.returncode, code, "\n".join([*self.ran, text[-5000:]]))
         return text
 
     def status(self):
@@ -91,12 +91,14 @@ class Tutorial(CommandTest):
     def stop_the_hub(self):
         self.wait_for("the run goes on", lambda status: status.get("next_round", 0) > 50)
         os.killpg(self.running["hub"].pid, signal.SIGINT)
-        self.all_end()
+        self.all_end(hub=130, replica=75)
+        for name in MACHINES:
+            self.assertTrue((self.directory / name / f"longhaul-checkpoints/{name}.safetensors").exists(), name)
         self.least_round = 50
 
-    def all_end(self):
+    def all_end(self, hub, replica):
         for place, process in self.running.items():
-            self.printed[place] = self.output(place, process, 0, 75, 130)
+            self.printed[place] = self.output(place, process, hub if place == "hub" else replica)
         self.running = {}
 
     def run_block(self, where, text):
@@ -121,11 +123,15 @@ class Tutorial(CommandTest):
             if where == "Ctrl-C on the hub":
                 self.stop_the_hub()
             elif where.startswith("all"):
-                self.all_end()
-                self.assertIn("the run is done: it reached its target", self.printed["hub"])
+                self.all_end(hub=0, replica=0)
+                closing = self.printed["hub"]
+                self.assertIn("the run is done: it reached its target", closing)
             else:
                 self.run_block(where, text)
         self.assertGreater((self.directory / "hub/model.safetensors").stat().st_size, 4 * 100_000)
+        score = re.search(r"accuracy \d+\.\d+ %, loss \d+\.\d+ \(10000 held-out samples\)", self.printed["hub"])
+        self.assertTrue(score, self.printed["hub"])
+        self.assertIn(score.group(), closing, "evaluate prints the closing figure of the run")
 
 
 if __name__ == "__main__":
