@@ -25,7 +25,7 @@ TEST(StepRate, CountsStepsAfterTheFirstMark) {
 
 TEST(StepRate, ForgetsWhatIsOlderThanHalfAMinute) {
   StepRate rate;
-  for (int second = 0; second <= 60; ++second) rate.add(at(second), 10 * second);
+  for (unsigned second = 0; second <= 60; ++second) rate.add(at(second), 10 * second);
   for (int second = 61; second <= 95; ++second) rate.add(at(second), 600);
   EXPECT_DOUBLE_EQ(rate.per_second(), 0);
 }
