@@ -56,7 +56,7 @@ def run(binaries: Path, scenario: str, replicas: int, seconds: float, directory:
     """A run of so many seconds."""
     longhaul = str(binaries.resolve() / "longhaul")
     hub = subprocess.Popen([longhaul, "hub", scenario, "--listen", "127.0.0.1:0", "--recipe", "auto", "--start-with",
-                            str(replicas), "--set", "train.steps=100000000", "--json", "--rounds"],
+                            str(replicas), "--set", "train.steps=100000000", "--set", "train.stop=steps", "--json", "--rounds"],
                            stdout=subprocess.PIPE, text=True, cwd=directory)
     events = Events(hub)
     processes = [hub]

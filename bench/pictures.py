@@ -6,9 +6,9 @@ usage: pictures.py LONGHAUL [--from DIR] [--work DIR] [--seed 1,2,3] [--set tabl
 
 Runs `longhaul lab fashion-wan` for the recipes below, each with the best learning rate of docs/results.md, up to the target;
 --from takes the results of an earlier --out directory instead. Keeps what it shows in docs/results/fashion-wan.json, and
-writes docs/images/*.svg and the marked places of README.md. Then it photographs the report of that study
-(docs/images/report.png), rehearses the demo and photographs its report (docs/images/demo.png; --keep-report takes the one in
-DIR; both need Chromium). --draw writes pictures and marked places anew from docs/results/fashion-wan.json alone.
+writes docs/images/*.svg and the marked places of README.md. Then it rehearses the demo and photographs its report
+(docs/images/report.png; --keep-report photographs the one in DIR; needs Chromium). --draw writes pictures and
+marked places anew from docs/results/fashion-wan.json alone.
 """
 import argparse
 import json
@@ -172,7 +172,6 @@ def study(options):
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(written(compact(folder, shown, version)), encoding="utf-8")
     print(RESULTS.relative_to(ROOT))
-    return folder
 
 
 def main():
@@ -188,15 +187,15 @@ def main():
     options = parser.parse_args()
     if options.draw == (options.longhaul is not None):
         parser.error("expected either LONGHAUL or --draw")
-    folder = None if options.draw else study(options)
+    if not options.draw:
+        study(options)
     draw_all()
     if options.draw or options.skip_report:
         return
-    photograph(folder / "report.html", IMAGES / "report.png")
     report = options.keep_report or options.work / "demo"
     if options.keep_report is None:
         run(options.longhaul, "rehearse", "--out", report)
-    photograph(report / "report.html", IMAGES / "demo.png")
+    photograph(report / "report.html", IMAGES / "report.png")
 
 
 if __name__ == "__main__":
