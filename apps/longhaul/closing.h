@@ -17,7 +17,7 @@ std::string two_columns(const std::vector<std::pair<std::string, std::string>>& 
 std::string evaluation_text(const v1::Evaluation& evaluation);
 // "16.4 steps/s, 2 min left"; empty where the rate is not known.
 std::string pace_text(double steps_per_s, Seconds left);
-// What a run of so many steps did: "the target is reached, after 350 of 3000 steps".
+// Says how a run ended: "the target is reached, after 350 of 3000 steps".
 std::string ending_text(v1::FinishCause cause, std::uint64_t done, std::uint64_t steps);
 // "steps", "stopped", "target": for events.
 std::string cause_name(v1::FinishCause cause);

@@ -28,7 +28,7 @@ const std::vector<std::string>& choices_for(const CommandOption& option, const C
   return found == choices.end() ? kNone : found->second;
 }
 
-// What may follow a command: its own commands, its options, the values of its arguments.
+// Lists the words that may follow a command: subcommands, options, values of its arguments.
 std::vector<std::string> words_after(const CommandPage& page, const Choices& choices) {
   std::vector<std::string> words = page.commands;
   for (const CommandOption& option : page.options) {

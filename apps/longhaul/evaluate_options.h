@@ -22,7 +22,7 @@ struct EvaluateArguments {
 // Adds the subcommand; `arguments` outlives the parsing.
 CLI::App* add_evaluate_options(CLI::App& program, EvaluateArguments& arguments);
 
-// What they say of the model and the data. An error is wrong use.
+// Reads the scenario that these arguments name. An error is wrong use.
 Result<lab::Scenario> scenario_to_evaluate(const EvaluateArguments& arguments);
 
 }  // namespace longhaul::apps

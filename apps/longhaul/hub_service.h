@@ -38,7 +38,7 @@ class HubService {
   // How the run ended: an event, or a table on standard output.
   void tell_end(const HubStatus& status) const;
   [[nodiscard]] bool is_given_up() const;
-  // What an interrupt does: whom it waits for, and then how to go on.
+  // After an interrupt: the first names the replicas it waits for, the second says how to go on.
   void tell_of_stop(const HubStatus& status) const;
   void tell_of_rest(const HubStatus& status) const;
 

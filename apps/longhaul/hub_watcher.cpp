@@ -20,7 +20,7 @@ nlohmann::ordered_json plan_json(const Decision& decision) {
           {"reason", decision.reason}};
 }
 
-// Who is in a round's mean, with which payload, and when it had arrived.
+// Lists the replicas in a round's mean, each with the digest and the arrival of its payload.
 nlohmann::ordered_json contributions(const RoundOutcome& outcome, TimePoint start) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < outcome.contributors.size(); ++i) {

@@ -16,7 +16,7 @@ constexpr const char* kSavedLayers = "layers";
 
 using Shape = std::vector<std::int64_t>;
 
-// Of a file that state_from_bytes() has found in order.
+// Precondition: state_from_bytes() accepted the file.
 Shapes shapes_in(ByteView bytes) {
   const auto length = load_le<std::uint64_t>(bytes.data());
   const ByteView header = bytes.subspan(sizeof length, length);
