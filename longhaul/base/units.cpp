@@ -188,7 +188,8 @@ std::string print_quantity(double value, std::span<const Unit> units) {
 }  // namespace
 
 Result<Seconds> parse_duration(std::string_view text) {
-  constexpr double kMost = 1e9;  // seconds: 30 years, and far from where sums lose them
+  // 34 years. Whole hours, because to_string() rounds to them: it never prints more than this.
+  constexpr double kMost = 300'000.0 * 3600;
   const auto value = parse_quantity(text, kDurationUnits);
   if (value && *value <= kMost) return Seconds(*value);
   return expected("duration", in_units(kDurationUnitNames, "200ms"), text);

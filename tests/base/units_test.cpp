@@ -218,6 +218,14 @@ TEST(PrintedUnits, NeverUseAnExponentForLargeValues) {
               testing::EndsWith("TiB"));
 }
 
+TEST(PrintedUnits, ReadBackUpToTheLongestDuration) {
+  for (const char* text : {"10e8s", "299999.7h", "300000h"}) {
+    const Seconds longest = parse_duration(text).value();
+    EXPECT_NEAR(parse_duration(to_string(longest)).value() / longest, 1, 1e-4) << text;
+  }
+  EXPECT_FALSE(parse_duration("300001h").ok());
+}
+
 TEST(PrintedUnits, ReadBackAsTheSameDuration) {
   for (const double value : spread_over_magnitudes(-12, 9)) {
     const auto parsed = parse_duration(to_string(Seconds(value)));
