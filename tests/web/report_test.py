@@ -14,7 +14,7 @@ import tempfile
 
 BROWSER = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
            "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
-           "--enable-logging=stderr", "--virtual-time-budget=10000"]
+           "--enable-logging=stderr", "--virtual-time-budget=60000"]
 DEADLINE_S = 120
 PICTURE_HEIGHT = 4200
 
