@@ -80,8 +80,9 @@ class LightReplica {
     const Result<Place> place =
         patiently([&](Deadline deadline) { return client.place(deadline); });
     if (!place.ok()) return place.error();
-    const Result<EngineSetup> engine = lab::engine_setup(task_.job, layers());
+    Result<EngineSetup> engine = lab::engine_setup(task_.job, layers());
     if (!engine.ok()) return engine.error();
+    engine->slot = place->slot;
     LightLearner learner(place->slot, task_.elements);
     apps::Book book(file_, place->slot, learner, client);
     book.loses_returned = task_.loses_returned;
@@ -153,6 +154,7 @@ class LightReplica {
       tell("step", {{"step", replica.engine().steps_done()},
                     {"time_s", Seconds(clock_.now() - start_).count()},
                     {"loss", facts->loss},
+                    {"passes", facts->passes},
                     {"took_part", facts->stance == Stance::kTakePart}});
     }
     return Done{};

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "longhaul/codec/digest.h"
@@ -50,16 +51,17 @@ void BookFile::write(const Json& entry) {
 Book::Book(BookFile& file, std::size_t slot, Learner& learner, Exchange& exchange)
     : file_(file), slot_(slot), learner_(learner), exchange_(exchange) {}
 
-Json Book::entry(const std::string& event, std::uint64_t step) const {
-  return {
-      {"event", event}, {"slot", slot_}, {"process", ::getpid()}, {"life", life_}, {"step", step}};
+Json Book::entry(const std::string& event, RoundId round) const {
+  return {{"event", event}, {"slot", slot_},      {"process", ::getpid()},
+          {"life", life_},  {"step", round.step}, {"part", round.part}};
 }
 
-std::vector<float> Book::values_of(ByteView payload) const {
+std::vector<float> Book::values_of(RoundId round, ByteView payload) const {
   std::vector<float> values(account_.size());
   if (payload.empty()) return values;
-  const Result<PayloadView> view = PayloadView::parse(payload, values.size());
-  if (view.ok()) add(*view, 1.0F, values);
+  const std::span<float> own = replica_->engine().part(round.part).of(std::span(values));
+  const Result<PayloadView> view = PayloadView::parse(payload, own.size());
+  if (view.ok()) add(*view, 1.0F, own);
   return values;
 }
 
@@ -75,7 +77,7 @@ void Book::begin_life() {
   account_.assign(learner_.parameters().size(), 0.0);
   magnitude_ = 0;
   sent_.clear();
-  file_.write(entry("began", replica_->engine().steps_done()));
+  file_.write(entry("began", {.step = replica_->engine().steps_done()}));
 }
 
 double Book::compute_gradient() {
@@ -92,12 +94,12 @@ double Book::compute_gradient() {
 }
 
 void Book::submit(Update update) {
-  Json line = entry("submitted", update.round.step);
+  Json line = entry("submitted", update.round);
   line["digest"] = digest_text(digest_of(update.payload));
   line["bytes"] = update.payload.size();
-  put_vector(line, values_of(update.payload));
+  put_vector(line, values_of(update.round, update.payload));
   file_.write(line);
-  sent_[update.round.step] = update.payload;
+  sent_[update.round] = update.payload;
   exchange_.submit(std::move(update));
 }
 
@@ -111,32 +113,35 @@ Result<Mean> Book::collect(RoundId round, Deadline deadline) {
 }
 
 void Book::settle(const Mean& mean) {
-  const std::uint64_t step = mean.round.step;
-  const auto sent = sent_.extract(step);
+  const auto sent = sent_.extract(mean.round);
   if (sent && mean.returned.empty()) {
-    const std::vector<float> values = values_of(sent.mapped());
+    const std::vector<float> values = values_of(mean.round, sent.mapped());
     for (std::size_t i = 0; i < values.size(); ++i) account_[i] -= static_cast<double>(values[i]);
   }
-  Json line = entry("merged", step);
+  Json line = entry("merged", mean.round);
   line["digest"] = digest_text(*mean.values);
   line["returned"] =
       mean.returned.empty() ? Json(nullptr) : Json(digest_text(digest_of(ByteView(mean.returned))));
-  put_vector(line, *mean.values);
+  std::vector<float> values(account_.size());
+  std::ranges::copy(*mean.values,
+                    replica_->engine().part(mean.round.part).of(std::span(values)).begin());
+  put_vector(line, values);
   file_.write(line);
 }
 
 void Book::finish() {
   if (!file_.is_kept()) return;
   const Engine& engine = replica_->engine();
-  Json line = entry("finished", engine.steps_done());
+  Json line = entry("finished", {.step = engine.steps_done()});
   line["digest"] = digest_text(engine.shared());
   line["unsettled"] = sent_.size();
   // |Σ gradients - Σ contributions to means - residual| / Σ |gradient|
   double off = 0;
+  const std::vector<float> residual = engine.residual();
   for (std::size_t i = 0; i < account_.size(); ++i)
-    off += std::abs(account_[i] - static_cast<double>(engine.residual()[i]));
+    off += std::abs(account_[i] - static_cast<double>(residual[i]));
   line["imbalance"] = is_exact_ && magnitude_ > 0 ? Json(off / magnitude_) : Json();
-  put_vector(line, engine.residual());
+  put_vector(line, residual);
   file_.write(line);
 }
 

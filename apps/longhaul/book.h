@@ -59,6 +59,7 @@ class Book final : private Learner, private Exchange {
   [[nodiscard]] std::span<float> parameters() override { return learner_.parameters(); }
   [[nodiscard]] std::span<float> gradient() override { return learner_.gradient(); }
   double compute_gradient() override;
+  [[nodiscard]] std::uint32_t passes() const override { return learner_.passes(); }
   void save(State& state) const override { learner_.save(state); }
   Status load(const State& state) override { return learner_.load(state); }
   void submit(Update update) override;
@@ -66,8 +67,9 @@ class Book final : private Learner, private Exchange {
 
   void begin_life();
   void settle(const Mean& mean);
-  [[nodiscard]] std::vector<float> values_of(ByteView payload) const;
-  [[nodiscard]] nlohmann::ordered_json entry(const std::string& event, std::uint64_t step) const;
+  // One value per element of the model; zero outside the part.
+  [[nodiscard]] std::vector<float> values_of(RoundId round, ByteView payload) const;
+  [[nodiscard]] nlohmann::ordered_json entry(const std::string& event, RoundId round) const;
 
   BookFile& file_;
   std::size_t slot_;
@@ -77,10 +79,10 @@ class Book final : private Learner, private Exchange {
   // A process begins, or its state is replaced: residual and updates on their way are gone.
   std::size_t life_ = 0;
   std::size_t restarts_ = 0;
-  bool is_exact_ = true;                      // every gradient went to the residual as it was
-  std::vector<double> account_;               // Σ gradients - Σ contributions to means
-  double magnitude_ = 0;                      // Σ |gradient|
-  std::map<std::uint64_t, ByteBuffer> sent_;  // not collected yet
+  bool is_exact_ = true;                // every gradient went to the residual as it was
+  std::vector<double> account_;         // Σ gradients - Σ contributions to means
+  double magnitude_ = 0;                // Σ |gradient|
+  std::map<RoundId, ByteBuffer> sent_;  // not collected yet
 };
 
 }  // namespace longhaul::apps

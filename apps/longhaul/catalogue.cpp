@@ -109,21 +109,21 @@ CatalogueJson json_of_recipe(const Recipe& recipe) {
   const bool keeps_delay = is_fixed || recipe.planner == PlannerKind::kAccordion;
   const bool keeps_merge = keeps_delay || recipe.planner == PlannerKind::kDeco;
   const bool keeps_period = recipe.planner != PlannerKind::kAuto;
-  const auto known = [](bool is_known, const CatalogueJson& value) {
-    return is_known ? value : CatalogueJson(nullptr);
-  };
-  return {{"name", recipe.name},
-          {"summary", recipe.summary},
-          {"planner", planner_name(recipe.planner)},
-          {"codec", recipe.codec.name()},
-          {"keep_ratio", known(is_fixed, recipe.plan.keep_ratio)},
-          {"delay_steps", known(keeps_delay, recipe.plan.delay_steps)},
-          {"period_steps", known(keeps_period, recipe.plan.period_steps)},
-          {"merge", known(keeps_merge, name_of(recipe.plan.merge))},
-          {"residual", recipe.keeps_residual},
-          {"residual_decay", short_number(recipe.residual_decay)},
-          {"compressed_mean", recipe.is_two_way},
-          {"fragments", recipe.local.fragments}};
+  CatalogueJson plan = plan_json(recipe.plan);
+  if (!is_fixed) plan["keep_ratio"] = nullptr;
+  if (!keeps_delay) plan["delay_steps"] = nullptr;
+  if (!keeps_period) plan["period_steps"] = nullptr;
+  if (!keeps_merge) plan["merge"] = nullptr;
+  CatalogueJson json{{"name", recipe.name},
+                     {"summary", recipe.summary},
+                     {"planner", planner_name(recipe.planner)},
+                     {"codec", recipe.codec.name()}};
+  json.update(plan);
+  json.update({{"residual", recipe.keeps_residual},
+               {"residual_decay", short_number(recipe.residual_decay)},
+               {"compressed_mean", recipe.is_two_way},
+               {"fragments", recipe.local.fragments}});
+  return json;
 }
 
 std::string cell(const CatalogueJson& value) {
@@ -164,6 +164,7 @@ int show_recipe(const CatalogueArguments& arguments) {
     return kExitDone;
   }
   for (const auto& [key, value] : json.items()) {
+    if (value.is_array() && value.empty()) continue;
     std::string text = value.is_number_float() ? formatted("%g", value.get<double>()) : cell(value);
     if (value.is_null() && key == "outer_lr") text = "by the number of replicas";
     if (value.is_null() && key == "mixing") text = "none";

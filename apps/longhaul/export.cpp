@@ -12,11 +12,10 @@
 #include "longhaul/base/state.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/hub/training.h"
+#include "longhaul/sync/checkpoint.h"
 
 namespace longhaul::apps {
 namespace {
-
-constexpr std::size_t kMostCheckpointBytes = std::size_t{1} << 40U;
 
 struct ExportArguments {
   std::string source;
@@ -27,7 +26,7 @@ struct ExportArguments {
 
 struct ExportedModel {
   std::vector<float> values;
-  LayerTable layers;  // none: a checkpoint of an earlier version
+  LayerTable layers;
   ModelOrigin origin;
 };
 
@@ -43,30 +42,29 @@ Result<ExportedModel> model_of_hub(const std::string& directory) {
   if (!run.ok()) return run.error();
   std::uint64_t steps = job->scenario.train.steps;
   if (*run && (*run)->last_step) steps = *(*run)->last_step + 1;  // it has reached its target
-  LayerTable layers;
-  const Result<std::unique_ptr<Follower>> model =
-      last_model({.engine = *engine, .steps = steps, .directory = directory}, &layers);
-  if (!model.ok()) return model.error();
-  if (!*model)
+  Result<LastModel> last = last_model({.engine = *engine,
+                                       .steps = steps,
+                                       .directory = directory,
+                                       .run = *run ? (*run)->id : 0,
+                                       .accepts_loss = true});
+  if (!last.ok()) return last.error();
+  for (const std::string& note : last->notes) std::cerr << "longhaul export: " << note << '\n';
+  if (!last->model)
     return Error{ErrorCode::kNotFound, directory + ": holds no model yet: the run has not started"};
-  const std::span shared = (*model)->shared();
+  const std::span shared = last->model->shared();
   return ExportedModel{.values = {shared.begin(), shared.end()},
-                       .layers = std::move(layers),
+                       .layers = std::move(last->layers),
                        .origin = {.scenario = task->scenario_name(),
                                   .recipe = task->recipe(),
                                   .seed = std::to_string(task->seed()),
-                                  .step = (*model)->step()}};
+                                  .step = last->model->step()}};
 }
 
 Result<ExportedModel> model_of_checkpoint(const std::string& file) {
-  const Result<ByteBuffer> bytes = read_file(file, kMostCheckpointBytes);
-  if (!bytes.ok()) return bytes.error();
-  Result<State> state = state_from_bytes(*bytes);
-  const bool has_model = state.ok() && state->tensors.contains("shared");
-  if (!has_model)
-    return Error{ErrorCode::kMismatch,
-                 file + ": neither a checkpoint nor a snapshot" +
-                     (state.ok() ? "" : " (" + std::move(state).error().message + ')')};
+  Result<State> state = read_checkpoint(file);
+  if (!state.ok()) return state.error();
+  if (!state->tensors.contains("shared"))
+    return Error{ErrorCode::kMismatch, file + ": neither a checkpoint nor a snapshot"};
   const auto shared = state->tensors.find("shared");
   Result<LayerTable> layers = saved_layers(*state, shared->second.size());
   if (!layers.ok()) return std::move(layers).error().within(file);

@@ -45,6 +45,7 @@ struct HubArguments {
   std::string most_params;  // empty: what fits into memory
   std::optional<Bandwidth> rate;
   std::size_t least = 1;  // members of a round
+  bool accepts_loss = false;
   bool prints_config = false;
   bool is_scored_elsewhere = false;
   bool json = false;
@@ -109,10 +110,10 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
   return HubSetup{
       .training = {.engine = *engine,
                    .steps = job->scenario.train.steps,
-                   .may_look_ahead = job->scenario.train.optimizer != "adamw",
                    .replicas = replicas,
                    .policy = {.least = arguments.least},
-                   .directory = arguments.directory},
+                   .directory = arguments.directory,
+                   .accepts_loss = arguments.accepts_loss},
       .task = task,
       .start_with = arguments.start_with > 0 ? arguments.start_with : replicas,
       .patience = *patience,
@@ -283,6 +284,9 @@ void add_hub(CLI::App& program, Run& run) {
       ->capture_default_str();
   hub->add_option("--dir", arguments->directory,
                   "Directory of the journal: a hub that was stopped or killed goes on from it");
+  hub->add_flag("--accept-loss", arguments->accepts_loss,
+                "Go on although --dir is damaged and rounds are lost, from the last good state")
+      ->needs(hub->get_option("--dir"));
   hub->add_option("--keys", arguments->keys, "Directory that `longhaul keys init` has made");
   hub->add_flag("--insecure", arguments->is_insecure,
                 "Let anyone in who reaches the port, without TLS");

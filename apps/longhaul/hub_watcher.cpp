@@ -1,5 +1,6 @@
 #include "apps/longhaul/hub_watcher.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "apps/longhaul/status_view.h"
@@ -11,13 +12,17 @@ namespace {
 
 constexpr std::size_t kMostPlanLines = 3;  // a minute
 
-nlohmann::ordered_json plan_json(const Decision& decision) {
-  return {{"keep_ratio", decision.plan.keep_ratio},
-          {"delay_steps", decision.plan.delay_steps},
-          {"period_steps", decision.plan.period_steps},
-          {"merge", name_of(decision.plan.merge)},
-          {"predicted_step_time_s", decision.step_time.count()},
-          {"reason", decision.reason}};
+nlohmann::ordered_json decision_json(const Decision& decision) {
+  nlohmann::ordered_json json = plan_json(decision.plan);
+  json["predicted_step_time_s"] = decision.step_time.count();
+  json["reason"] = decision.reason;
+  return json;
+}
+
+// The step after the last round's, but for the rounds that share a step.
+std::uint64_t first_step_of(const RoundOutcome& outcome) {
+  const RoundId from = outcome.from;
+  return from.part == 0 ? from.step : std::min(from.step + 1, outcome.round.step);
 }
 
 // Lists the replicas in a round's mean, each with the digest and the arrival of its payload.
@@ -44,8 +49,8 @@ void HubWatcher::operator()(const RoundNews& news) {
   const RoundOutcome& outcome = news.outcome;
   if (outcome.decision) {
     if (lines_) {
-      nlohmann::ordered_json plan = plan_json(*outcome.decision);
-      plan["step"] = outcome.step;
+      nlohmann::ordered_json plan = decision_json(*outcome.decision);
+      plan["step"] = outcome.round.step;
       plan["time_s"] = time_s;
       (void)lines_->try_push(event_line("plan", plan));
     } else if (const auto line = repeats_.line_of_kind("plan", "plan: " + outcome.decision->reason,
@@ -55,9 +60,11 @@ void HubWatcher::operator()(const RoundNews& news) {
   }
   if (lines_ && tells_rounds_ && !news.is_start)
     (void)lines_->try_push(
-        event_line("round", {{"step", outcome.step},
-                             {"from", outcome.from},
-                             {"next", outcome.next},
+        event_line("round", {{"step", outcome.round.step},
+                             {"part", outcome.round.part},
+                             {"from", first_step_of(outcome)},
+                             {"next", outcome.next.step},
+                             {"next_part", outcome.next.part},
                              {"time_s", time_s},
                              {"monotonic_s", Seconds(news.time.time_since_epoch()).count()},
                              {"members", outcome.members},

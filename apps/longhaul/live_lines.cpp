@@ -3,17 +3,16 @@
 #include <iostream>
 
 #include "longhaul/base/units.h"
+#include "longhaul/round/plan.h"
 
 namespace longhaul::apps {
 namespace {
 
 std::string head_of(const RehearsalView& view, const std::string& target) {
   std::string head = view.recipe + ": " + formatted("%.1f s", view.time_s) + ", round " +
-                     std::to_string(view.status.at("next_round").get<std::size_t>()) +
-                     formatted(", keep %.3g %%", 100 * view.status.at("keep_ratio").get<double>()) +
-                     formatted(", %.0f steps late", view.status.at("delay_steps").get<double>());
-  if (view.status.at("period_steps").get<double>() > 1)
-    head += formatted(", every %.0f", view.status.at("period_steps").get<double>());
+                     std::to_string(view.status.at("next_round").get<std::size_t>());
+  if (const Result<Plan> plan = plan_from_json(view.status); plan.ok())
+    head += ", " + plan_text(*plan);
   if (view.metric) head += ", " + target + formatted(" %.4f", *view.metric);
   if (view.faults > 0) head += ", fault " + std::to_string(view.faults) + ": " + view.fault;
   return head;

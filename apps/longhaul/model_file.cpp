@@ -16,7 +16,7 @@ constexpr const char* kSavedLayers = "layers";
 
 using Shape = std::vector<std::int64_t>;
 
-// Precondition: state_from_bytes() accepted the file.
+// Precondition: state_from_safetensors() accepted the file.
 Shapes shapes_in(ByteView bytes) {
   const auto length = load_le<std::uint64_t>(bytes.data());
   const ByteView header = bytes.subspan(sizeof length, length);
@@ -90,7 +90,7 @@ ByteBuffer model_bytes(std::span<const float> parameters, const LayerTable& laye
 Result<std::vector<float>> read_model(const std::string& file, const LayerTable& layers) {
   const Result<ByteBuffer> bytes = read_file(file, kMostModelBytes);
   if (!bytes.ok()) return bytes.error();
-  Result<State> state = state_from_bytes(*bytes);
+  Result<State> state = state_from_safetensors(*bytes);
   if (!state.ok())
     return Error{ErrorCode::kMismatch, file + ": not a safetensors file of float32 tensors (" +
                                            std::move(state).error().message + ')'};

@@ -51,20 +51,18 @@ nlohmann::ordered_json json_of(const PlanRequest& request, const Planned& result
   const Decision& decision = result.decision;
   nlohmann::ordered_json steps;  // null: not known
   if (is_calibrated(decision.plan.merge)) steps = decision.relative_steps;
-  return {{"recipe", request.recipe.name},
-          {"codec", request.recipe.codec.name()},
-          {"keep_ratio", decision.plan.keep_ratio},
-          {"delay_steps", decision.plan.delay_steps},
-          {"period_steps", decision.plan.period_steps},
-          {"merge", name_of(decision.plan.merge)},
-          {"step_time_s", decision.step_time.count()},
-          {"efficiency", efficiency(request, decision.step_time)},
-          {"relative_steps", steps},
-          {"bytes_up", result.size.up},
-          {"bytes_down", result.size.down},
-          {"way_down", kWays.at(static_cast<std::size_t>(result.size.way))},
-          {"d_sgd_step_time_s", result.d_sgd.count()},
-          {"reason", decision.reason}};
+  nlohmann::ordered_json json{{"recipe", request.recipe.name},
+                              {"codec", request.recipe.codec.name()}};
+  json.update(plan_json(decision.plan));
+  json.update({{"step_time_s", decision.step_time.count()},
+               {"efficiency", efficiency(request, decision.step_time)},
+               {"relative_steps", steps},
+               {"bytes_up", result.size.up},
+               {"bytes_down", result.size.down},
+               {"way_down", kWays.at(static_cast<std::size_t>(result.size.way))},
+               {"d_sgd_step_time_s", result.d_sgd.count()},
+               {"reason", decision.reason}});
+  return json;
 }
 
 std::string bytes_text(double bytes) {
@@ -94,12 +92,8 @@ void print_plan(const PlanRequest& request, const Planned& result) {
   const Decision& decision = result.decision;
   const double share = efficiency(request, decision.step_time);
   print_row("codec", request.recipe.codec.name());
-  print_row("keep ratio", formatted("%.4g", decision.plan.keep_ratio));
-  print_row("delay", std::to_string(decision.plan.delay_steps) +
-                         (decision.plan.delay_steps == 1 ? " step" : " steps"));
-  if (decision.plan.period_steps > 1)
-    print_row("period", std::to_string(decision.plan.period_steps) + " steps");
-  print_row("merge", std::string(name_of(decision.plan.merge)));
+  for (const PlanCell& knob : plan_cells(decision.plan))
+    print_row(knob.name.c_str(), knob.value + (knob.unit.empty() ? "" : ' ' + knob.unit));
   print_row("step time", to_string(decision.step_time) +
                              formatted(", %.0f %% computing", 100 * share) +
                              " (d-sgd: " + to_string(result.d_sgd) +

@@ -97,14 +97,11 @@ nlohmann::ordered_json probe_json(const HubAccess& access, const ProbedLink& lin
                               {"step_time_s", work.compute.count()},
                               {"replicas", work.replicas},
                               {"plan", nullptr}};
-  if (decision)
-    json["plan"] = {{"keep_ratio", decision->plan.keep_ratio},
-                    {"delay_steps", decision->plan.delay_steps},
-                    {"period_steps", decision->plan.period_steps},
-                    {"merge", name_of(decision->plan.merge)},
-                    {"step_time_s", decision->step_time.count()},
-                    {"efficiency", work.compute / decision->step_time},
-                    {"reason", decision->reason}};
+  if (!decision) return json;
+  json["plan"] = plan_json(decision->plan);
+  json["plan"].update({{"step_time_s", decision->step_time.count()},
+                       {"efficiency", work.compute / decision->step_time},
+                       {"reason", decision->reason}});
   return json;
 }
 
@@ -118,9 +115,7 @@ std::string probe_text(const ProbedLink& link, const std::optional<Decision>& de
                      rate_line(link.up) + "down        " + rate_line(link.down);
   if (!decision)
     return text + "auto        tell --params and --step-time to see what it would choose here\n";
-  return text + "auto        keep ratio " + formatted("%.4g", decision->plan.keep_ratio) +
-         ", delay " + std::to_string(decision->plan.delay_steps) + ", period " +
-         std::to_string(decision->plan.period_steps) + ", step time " +
+  return text + "auto        " + plan_text(decision->plan) + ", step time " +
          to_string(decision->step_time) + "\nbecause     " + decision->reason + '\n';
 }
 

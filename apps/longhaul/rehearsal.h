@@ -64,7 +64,7 @@ class Rehearsal {
     Seconds waiting{};
     std::optional<Seconds> sent;
     std::optional<Seconds> mean;  // arrived
-    std::size_t mean_step = 0;    // its round
+    RoundId mean_round;           // its round
   };
   // A round as the hub saw it, on the clock of the run.
   struct RoundTimes {
@@ -150,7 +150,7 @@ class Rehearsal {
   std::size_t last_stamp_ = 0;
   std::map<std::size_t, Step> steps_;
   std::optional<double> zero_s_;  // the start of the run on this machine's steady clock
-  std::map<std::size_t, RoundTimes> round_times_;
+  std::map<RoundId, RoundTimes> round_times_;
   RoundAudit audit_;
   std::ofstream rounds_;  // of the books
   std::size_t late_steps_ = 0;

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "apps/longhaul/rehearsal.h"
+#include "longhaul/lab/job.h"
+#include "longhaul/lab/run_json.h"
 #include "longhaul/lab/timing.h"
 #include "longhaul/plan/planner.h"
 #include "longhaul/plan/step_time.h"
@@ -52,15 +54,7 @@ void Rehearsal::on_hub(const Json& event) {
     note_round(event);
     if (rounds_.is_open()) rounds_ << event.dump() << '\n';
   } else if (name == "plan") {
-    const Result<Merge> merge = parse_merge(event.at("merge").get<std::string>());
-    run_.plans.push_back({.step = event.at("step"),
-                          .time = Seconds(event.at("time_s").get<double>()),
-                          .plan = {.keep_ratio = event.at("keep_ratio"),
-                                   .delay_steps = event.at("delay_steps"),
-                                   .period_steps = event.at("period_steps"),
-                                   .merge = merge.ok() ? *merge : Merge::kOptimizer},
-                          .predicted_step_time = Seconds(number(event, "predicted_step_time_s")),
-                          .reason = event.at("reason")});
+    run_.plans.push_back(lab::plan_point_from_json(event).value());  // of a hub like this program
   }
 }
 
@@ -145,14 +139,9 @@ std::optional<Seconds> Rehearsal::predicted_step_time() const {
   const Recipe& recipe = job_->recipe.recipe;
   if (recipe.is_free) return Paces(links).computing();
   const RoundSizes sizes(recipe.codec, parameters_, links.size(), {}, recipe.means_down(), layers_);
-  return make_planner({.kind = recipe.planner,
-                       .plan = recipe.plan,
-                       .may_look_ahead = job_->scenario.train.optimizer != "adamw",
-                       .seed = job_->seed,
-                       .steps = job_->scenario.train.steps},
-                      sizes)
-      ->first(links)
-      .step_time;
+  const Result<EngineSetup> setup = lab::engine_setup(*job_, layers_);
+  if (!setup.ok()) return std::nullopt;  // the hub refuses it too
+  return make_planner(planner_setup(*setup), sizes)->first(links).step_time;
 }
 
 bool Rehearsal::has_finished() const {
@@ -198,10 +187,9 @@ Result<lab::RunResult> Rehearsal::result() {
     run_.bytes_up += replica.at("bytes_up").get<std::uint64_t>();
     run_.bytes_down += replica.at("bytes_down").get<std::uint64_t>();
   }
-  run_.keep_ratio = status.at("keep_ratio");
-  run_.delay_steps = status.at("delay_steps");
-  run_.period_steps = status.at("period_steps");
-  run_.merge = status.at("merge");
+  const Result<Plan> plan = plan_from_json(status);
+  if (!plan.ok()) return plan.error();
+  run_.plan = *plan;
   run_.codec = job_->recipe.recipe.codec.name();
   run_.predicted_step_time = view_.predicted_step_time;
   run_.late_steps = late_steps_;

@@ -18,14 +18,14 @@ std::optional<Seconds> time_in(const Json& event, const char* key, Seconds offse
 }
 
 // A line serves one message after the other, and each arrives a latency after it has left the line.
-Transfer passed(std::size_t replica, bool is_up, std::size_t round, Seconds begin, Seconds end,
+Transfer passed(std::size_t replica, bool is_up, RoundId round, Seconds begin, Seconds end,
                 Seconds latency, Seconds& line_free) {
   const Seconds line_end = std::max(begin, end - latency);
   const Seconds line_begin = std::clamp(line_free, begin, line_end);
   line_free = line_end;
   return {.replica = replica,
           .is_up = is_up,
-          .round = {.step = round},
+          .round = round,
           .begin = begin,
           .first_byte = line_begin + latency,
           .end = line_end + latency};
@@ -42,21 +42,21 @@ void Rehearsal::note_start(Seat& seat, const Json& event) {
 void Rehearsal::note_step(Seat& seat, const Json& event) {
   const std::optional<Seconds> computed = time_in(event, "computed_s", seat.offset);
   if (!computed) return;
-  seat.times[event.at("step").get<std::size_t>() - 1] = {
-      .computed = *computed,
-      .computing = Seconds(event.at("computing_s").get<double>()),
-      .waiting = Seconds(event.at("waiting_s").get<double>()),
-      .sent = time_in(event, "sent_s", seat.offset),
-      .mean = time_in(event, "mean_s", seat.offset),
-      .mean_step =
-          event.at("mean_step").is_number() ? event.at("mean_step").get<std::size_t>() : 0};
+  const std::size_t step = event.at("step").get<std::size_t>() - 1;
+  seat.times[step] = {.computed = *computed,
+                      .computing = Seconds(event.at("computing_s").get<double>()),
+                      .waiting = Seconds(event.at("waiting_s").get<double>()),
+                      .sent = time_in(event, "sent_s", seat.offset),
+                      .mean = time_in(event, "mean_s", seat.offset)};
+  if (event.at("mean_step").is_number())
+    seat.times[step].mean_round = {.step = event.at("mean_step"), .part = event.at("mean_part")};
 }
 
 void Rehearsal::note_round(const Json& event) {
   if (!zero_s_) return;
   const double time_s = event.at("time_s");
   const Seconds offset(event.at("monotonic_s").get<double>() - time_s - *zero_s_);
-  RoundTimes& round = round_times_[event.at("step").get<std::size_t>()];
+  RoundTimes& round = round_times_[{.step = event.at("step"), .part = event.at("part")}];
   round.closed = Seconds(time_s) + offset;
   for (const Json& one : event.at("contributors")) {
     if (const std::optional<Seconds> arrived = time_in(one, "arrived_s", offset))
@@ -93,13 +93,16 @@ void Rehearsal::fill_in_timeline() {
     Seconds down_free{};
     for (const auto& [step, times] : seats_[slot].times) {
       keeper.computed(step, slot, times.computed - times.computing, times.computed);
-      const auto own = round_times_.find(step);
-      if (times.sent && own != round_times_.end() && own->second.arrived.contains(slot))
-        keeper.transferred(passed(slot, true, step, *times.sent, own->second.arrived.at(slot),
-                                  latencies[slot], up_free));
-      const auto merged = round_times_.find(times.mean_step);
+      for (auto own = round_times_.lower_bound({.step = step});
+           times.sent && own != round_times_.end() && own->first.step == step; ++own) {
+        if (const auto arrived = own->second.arrived.find(slot);
+            arrived != own->second.arrived.end())
+          keeper.transferred(passed(slot, true, own->first, *times.sent, arrived->second,
+                                    latencies[slot], up_free));
+      }
+      const auto merged = round_times_.find(times.mean_round);
       if (times.mean && merged != round_times_.end())
-        keeper.transferred(passed(slot, false, times.mean_step, merged->second.closed, *times.mean,
+        keeper.transferred(passed(slot, false, times.mean_round, merged->second.closed, *times.mean,
                                   latencies[slot], down_free));
       // The update is encoded between the gradient and the wait.
       const Seconds begin = std::max(times.computed, times.sent.value_or(times.computed));

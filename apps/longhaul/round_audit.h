@@ -9,6 +9,7 @@
 #include <string>
 
 #include "longhaul/base/result.h"
+#include "longhaul/round/round_id.h"
 
 namespace longhaul::apps {
 
@@ -29,8 +30,8 @@ class RoundAudit {
  private:
   void note(const std::string& what);
 
-  std::uint64_t end_ = 0;   // the step after that of the last round
-  std::uint64_t next_ = 0;  // the round after the last one
+  RoundId end_;   // behind the last round
+  RoundId next_;  // the round after the last one
   bool may_miss_ = false;
   std::uint64_t rounds_ = 0;
   std::uint64_t contributions_ = 0;

@@ -6,6 +6,7 @@
 
 #include "apps/longhaul/closing.h"
 #include "longhaul/base/units.h"
+#include "longhaul/exchange/protocol.h"
 
 namespace longhaul::apps {
 namespace {
@@ -53,12 +54,19 @@ std::string member_line(const v1::MemberReport& member) {
   return line.data();
 }
 
-std::string plan_text(const v1::Plan& plan) {
-  std::array<char, 128> text{};
-  (void)std::snprintf(text.data(), text.size(), "keep ratio %.4g, delay %u, period %u, merge %s",
-                      plan.keep_ratio(), plan.delay_steps(), plan.period_steps(),
-                      plain(plan.merge()).c_str());
-  return text.data();
+// A hub of another version may have a plan that this program cannot read.
+std::string plan_text_of(const v1::StatusReport& report) {
+  const Result<Plan> plan = plan_from(report.plan());
+  return plan.ok() ? plan_text(*plan) : plain("not readable: " + plan.error().message);
+}
+
+// All keys are null if the plan cannot be read.
+nlohmann::ordered_json plan_json_of(const v1::StatusReport& report) {
+  const Result<Plan> plan = plan_from(report.plan());
+  if (plan.ok()) return plan_json(*plan);
+  nlohmann::ordered_json json = plan_json({});
+  for (nlohmann::ordered_json& value : json) value = nullptr;
+  return json;
 }
 
 nlohmann::ordered_json number_or_null(double value) {
@@ -108,6 +116,7 @@ nlohmann::ordered_json status_json(const v1::StatusReport& report) {
                         {"step", member.step()},
                         {"loss", member.loss()},
                         {"waiting_share", member.waiting_share()},
+                        {"passes", member.passes()},
                         {"compute_s", member.compute_s()},
                         {"up_bits_per_s", bits_or_null(member.up_bytes_per_s())},
                         {"down_bits_per_s", bits_or_null(member.down_bytes_per_s())},
@@ -117,31 +126,30 @@ nlohmann::ordered_json status_json(const v1::StatusReport& report) {
                         {"returned", member.returned()},
                         {"rejected", member.rejected()}});
   }
-  return {{"scenario", report.scenario_name()},
-          {"recipe", report.recipe()},
-          {"parameters", report.elements()},
-          {"slots", report.replicas()},
-          {"started", report.is_started()},
-          {"next_round", report.next_round()},
-          {"step", report.step()},
-          {"steps", report.steps()},
-          {"steps_per_s", number_or_null(report.steps_per_s())},
-          {"left_s", number_or_null(report.left_s())},
-          {"evaluation", last_evaluation(report)},
-          {"target", {{"metric", report.target_metric()}, {"value", report.target_value()}}},
-          {"smoothed", report.has_smoothed() ? nlohmann::ordered_json(report.smoothed()) : nullptr},
-          {"keep_ratio", report.plan().keep_ratio()},
-          {"delay_steps", report.plan().delay_steps()},
-          {"period_steps", report.plan().period_steps()},
-          {"merge", report.plan().merge()},
-          {"reason", report.reason()},
-          {"step_time_s", seconds_or_null(report.step_time_s())},
-          {"predicted_step_time_s", seconds_or_null(report.predicted_step_time_s())},
-          {"refused", report.refused()},
-          {"strangers", report.strangers()},
-          {"rejected", report.rejected()},
-          {"mismatches", report.mismatches()},
-          {"replicas", replicas}};
+  nlohmann::ordered_json json{
+      {"scenario", report.scenario_name()},
+      {"recipe", report.recipe()},
+      {"parameters", report.elements()},
+      {"slots", report.replicas()},
+      {"started", report.is_started()},
+      {"next_round", report.next_round()},
+      {"step", report.step()},
+      {"steps", report.steps()},
+      {"steps_per_s", number_or_null(report.steps_per_s())},
+      {"left_s", number_or_null(report.left_s())},
+      {"evaluation", last_evaluation(report)},
+      {"target", {{"metric", report.target_metric()}, {"value", report.target_value()}}},
+      {"smoothed", report.has_smoothed() ? nlohmann::ordered_json(report.smoothed()) : nullptr}};
+  json.update(plan_json_of(report));
+  json.update({{"reason", report.reason()},
+               {"step_time_s", seconds_or_null(report.step_time_s())},
+               {"predicted_step_time_s", seconds_or_null(report.predicted_step_time_s())},
+               {"refused", report.refused()},
+               {"strangers", report.strangers()},
+               {"rejected", report.rejected()},
+               {"mismatches", report.mismatches()},
+               {"replicas", replicas}});
+  return json;
 }
 
 std::string status_text(const v1::StatusReport& report) {
@@ -151,7 +159,7 @@ std::string status_text(const v1::StatusReport& report) {
   if (report.is_started()) {
     text += progress_text(report) + score_text(report);
     text += "round     " + std::to_string(report.next_round()) + '\n';
-    text += "plan      " + plan_text(report.plan()) + '\n';
+    text += "plan      " + plan_text_of(report) + '\n';
     if (!report.reason().empty()) text += "because   " + plain(report.reason()) + '\n';
     text += "pace      " + time_text(report.step_time_s()) + " a step, predicted " +
             time_text(report.predicted_step_time_s()) + '\n';

@@ -24,6 +24,10 @@ Status write_task(const std::string& directory, const v1::Task& task) {
   const std::span view = std::as_bytes(std::span(bytes));
   State state;
   state.blobs["task"] = {view.begin(), view.end()};
+  const bool is_damaged =
+      std::filesystem::exists(task_path(directory)) && !read_task(directory).ok();
+  Status kept = is_damaged ? set_aside({task_path(directory)}) : Done{};
+  if (!kept.ok()) return kept;
   return write_file_atomically(task_path(directory), to_bytes(state));
 }
 
@@ -111,6 +115,12 @@ Result<v1::Task> task_in(const std::string& directory, const AskedTask& asked) {
                      : directory + " holds no run to go on with: expected a scenario"};
   if (!has_task) return task_of(request);
   Result<v1::Task> kept = read_task(directory);
+  if (!kept.ok() && kept.error().code == ErrorCode::kCorruptPayload) {
+    if (is_named) return task_of(request);  // the hub compares its digest with that of the run
+    Error error = std::move(kept).error();
+    error.message += "; name the scenario with the same settings, recipe and seed again to go on";
+    return error;
+  }
   if (!kept.ok()) return kept.error();
   if (is_named) {
     Result<v1::Task> task = task_of(request);

@@ -47,18 +47,20 @@ void TrainNews::started(std::size_t slot, std::uint64_t step, bool is_resumed) {
 }
 
 void TrainNews::step(const StepFacts& facts, std::uint64_t done) {
+  const std::optional<RoundId>& round = facts.messages.round;
   if (is_json_)
-    return event("step",
-                 {{"step", done},
-                  {"time_s", time_s()},
-                  {"loss", facts.loss},  // null, if it is not finite
-                  {"computing_s", facts.computing.count()},
-                  {"waiting_s", facts.waiting.count()},
-                  {"took_part", facts.stance == Stance::kTakePart},
-                  {"computed_s", Seconds(facts.computed - start_).count()},
-                  {"sent_s", time_or_null(facts.messages.sent)},
-                  {"mean_step", facts.messages.round ? Json(*facts.messages.round) : Json()},
-                  {"mean_s", time_or_null(facts.messages.mean)}});
+    return event("step", {{"step", done},
+                          {"time_s", time_s()},
+                          {"loss", facts.loss},  // null, if it is not finite
+                          {"computing_s", facts.computing.count()},
+                          {"waiting_s", facts.waiting.count()},
+                          {"passes", facts.passes},
+                          {"took_part", facts.stance == Stance::kTakePart},
+                          {"computed_s", Seconds(facts.computed - start_).count()},
+                          {"sent_s", time_or_null(facts.messages.sent)},
+                          {"mean_step", round ? Json(round->step) : Json()},
+                          {"mean_part", round ? Json(round->part) : Json()},
+                          {"mean_s", time_or_null(facts.messages.mean)}});
   computing_ += facts.computing;
   waiting_ += facts.waiting;
   rate_.add(clock_.now(), done);

@@ -100,8 +100,9 @@ class Trainer {
     slot_ = place->slot;
     if (slot_ >= job_.scenario.replicas.size() || (resumed_ && slot_ != wanted))
       return Error{ErrorCode::kMismatch, "the hub gave a slot that is not this replica's"};
-    const Result<EngineSetup> engine = lab::engine_setup(job_, workload_->layers());
+    Result<EngineSetup> engine = lab::engine_setup(job_, workload_->layers());
     if (!engine.ok()) return engine.error();
+    engine->slot = slot_;
     learner_ = workload_->make_learner(slot_);
     book_ = std::make_unique<Book>(book_file_, slot_, *learner_, *client_);
     replica_ = std::make_unique<Replica>(

@@ -1,8 +1,12 @@
 #include "longhaul/base/state.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -17,7 +21,15 @@ constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kAlignment = 8;
 constexpr std::string_view kMetadata = "__metadata__";
 constexpr std::string_view kValues = "longhaul";  // our key in the metadata
-constexpr std::size_t kHeaderDepth = 3;           // header, tensor, shape
+// How the header of a state begins. The checksum follows, as hexadecimal digits.
+constexpr std::string_view kHeaderBegin =
+    R"({"__metadata__":{"longhaul_format":"2","longhaul_xxh3":")";
+constexpr std::size_t kFormatDigit = kHeaderBegin.find('2');
+constexpr std::size_t kChecksumBegin = kLengthBytes + kHeaderBegin.size();
+constexpr std::size_t kChecksumDigits = 16;
+constexpr std::string_view kNoChecksum = "0000000000000000";
+static_assert(kHeaderBegin[kFormatDigit] == '0' + kFileFormat);
+constexpr std::size_t kHeaderDepth = 3;  // header, tensor, shape
 constexpr std::size_t kValuesDepth = 4;
 
 Json entry_of(std::string_view dtype, Json shape, std::size_t begin, std::size_t size) {
@@ -35,21 +47,64 @@ Json shape_of(const std::string& name, std::size_t count, const Shapes& shapes) 
 
 // Tensors come before bytes, so that they are aligned in the file.
 std::string header_of(const State& state, const Shapes& shapes) {
-  Json header{{kMetadata, {{kValues, state.values.dump()}}}};
+  Json entries = Json::object();
   std::size_t begin = 0;
   const auto note = [&](const std::string& name, std::string_view dtype, Json shape,
                         std::size_t size) {
-    LONGHAUL_CHECK(!header.contains(name));
-    header[name] = entry_of(dtype, std::move(shape), begin, size);
+    LONGHAUL_CHECK(name != kMetadata && !entries.contains(name));
+    entries[name] = entry_of(dtype, std::move(shape), begin, size);
     begin += size;
   };
   for (const auto& [name, values] : state.tensors)
     note(name, "F32", shape_of(name, values.size(), shapes), values.size() * sizeof(float));
   for (const auto& [name, bytes] : state.blobs)
     note(name, "U8", Json::array({bytes.size()}), bytes.size());
-  std::string text = header.dump();
+  std::string text(kHeaderBegin);
+  text.append(kNoChecksum).append(R"(",")").append(kValues).append(R"(":)");
+  text.append(Json(state.values.dump()).dump()).append("}");
+  text.append(entries.empty() ? "" : ",").append(entries.dump(), 1, std::string::npos);
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
   return text;
+}
+
+ByteView bytes_of_text(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+std::string_view text_in(ByteView bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// XXH3 of the whole file, with zeros for the digits that tell it. Precondition: it has these
+// digits.
+std::string checksum_of(ByteView file) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> sum(XXH3_createState(),
+                                                                     &XXH3_freeState);
+  LONGHAUL_CHECK(sum != nullptr);
+  XXH3_64bits_reset(sum.get());
+  for (const ByteView bytes : {file.first(kChecksumBegin), bytes_of_text(kNoChecksum),
+                               file.subspan(kChecksumBegin + kChecksumDigits)})
+    XXH3_64bits_update(sum.get(), bytes.data(), bytes.size());
+  std::string digits(kNoChecksum);
+  std::uint64_t left = XXH3_64bits_digest(sum.get());
+  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit, left >>= 4)
+    *digit = "0123456789abcdef"[left & 0xF];
+  return digits;
+}
+
+// Does its header begin as ours do, in this format or another?
+bool has_checksum(ByteView file) {
+  if (file.size() < kChecksumBegin + kChecksumDigits) return false;
+  std::string begin(text_in(file.subspan(kLengthBytes, kHeaderBegin.size())));
+  begin[kFormatDigit] = kHeaderBegin[kFormatDigit];
+  return begin == kHeaderBegin;
+}
+
+Status check_file(ByteView file) {
+  const std::string_view told = text_in(file.subspan(kChecksumBegin, kChecksumDigits));
+  if (told != checksum_of(file)) return corrupt_payload("damaged: its checksum does not match");
+  const char format = text_in(file)[kLengthBytes + kFormatDigit];
+  if (format == kHeaderBegin[kFormatDigit]) return Done{};
+  return Error{ErrorCode::kMismatch, std::string("written by a newer Longhaul, format ") + format +
+                                         "; this one reads format " + std::to_string(kFileFormat)};
 }
 
 // An object without names that come twice (of which the parser would keep the last) and nested at
@@ -167,7 +222,11 @@ Result<Json> read_values(const Json& header) {
 }
 
 void append_floats(std::span<const float> values, ByteWriter& out) {
-  std::byte* at = out.extend(values.size() * sizeof(float)).data();
+  std::byte* at = out.extend(values.size_bytes()).data();
+  if constexpr (std::endian::native == std::endian::little) {
+    if (!values.empty()) std::memcpy(at, values.data(), values.size_bytes());
+    return;
+  }
   for (const float value : values) {
     store_le(at, std::bit_cast<std::uint32_t>(value));
     at += sizeof(float);
@@ -176,6 +235,10 @@ void append_floats(std::span<const float> values, ByteWriter& out) {
 
 std::vector<float> floats_in(ByteView bytes) {
   std::vector<float> values(bytes.size() / sizeof(float));
+  if constexpr (std::endian::native == std::endian::little) {
+    if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+    return values;
+  }
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = std::bit_cast<float>(load_le<std::uint32_t>(bytes.data() + i * sizeof(float)));
   return values;
@@ -199,6 +262,27 @@ Result<State> read_state(std::string_view header_text, ByteView data) {
     }
   }
   return state;
+}
+
+Result<ByteView> header_in(ByteView bytes) {
+  if (bytes.size() < kLengthBytes) return corrupt_payload("state: header length: truncated");
+  const auto length = load_le<std::uint64_t>(bytes.data());
+  if (length > kMostStateHeaderBytes) {
+    return corrupt_payload("state: header: " + std::to_string(length) +
+                           " bytes, expected at most " + std::to_string(kMostStateHeaderBytes));
+  }
+  if (length > bytes.size() - kLengthBytes) return corrupt_payload("state: header: truncated");
+  return bytes.subspan(kLengthBytes, length);
+}
+
+// Whose metadata has the values and nothing else.
+bool is_of_format_1(ByteView bytes) {
+  const Result<ByteView> text = header_in(bytes);
+  if (!text.ok()) return false;
+  const Result<Json> header = parse_object(text_in(*text), kHeaderDepth);
+  if (!header.ok() || !header->contains(kMetadata)) return false;
+  const Json& metadata = (*header)[kMetadata];
+  return metadata.is_object() && metadata.size() == 1 && metadata.contains(kValues);
 }
 
 Error not_there(std::string_view what, std::string_view name) {
@@ -252,20 +336,29 @@ ByteBuffer to_bytes(const State& state, const Shapes& shapes) {
   out.bytes(std::as_bytes(std::span(header)));
   for (const auto& [name, values] : state.tensors) append_floats(values, out);
   for (const auto& [name, bytes] : state.blobs) out.bytes(bytes);
-  return std::move(out).release();
+  ByteBuffer file = std::move(out).release();
+  std::ranges::copy(bytes_of_text(checksum_of(file)), file.begin() + kChecksumBegin);
+  return file;
 }
 
 Result<State> state_from_bytes(ByteView bytes) {
-  if (bytes.size() < kLengthBytes) return corrupt_payload("state: header length: truncated");
-  const auto length = load_le<std::uint64_t>(bytes.data());
-  if (length > kMostStateHeaderBytes) {
-    return corrupt_payload("state: header: " + std::to_string(length) +
-                           " bytes, expected at most " + std::to_string(kMostStateHeaderBytes));
+  if (has_checksum(bytes)) return state_from_safetensors(bytes);
+  return is_of_format_1(bytes)
+             ? Error{ErrorCode::kMismatch,
+                     "written by an older Longhaul, format 1; this one reads format " +
+                         std::to_string(kFileFormat) +
+                         ": go on with the older one, or begin anew in another place"}
+             : corrupt_payload("damaged, or not a file of Longhaul: it does not begin as one");
+}
+
+Result<State> state_from_safetensors(ByteView bytes) {
+  if (has_checksum(bytes)) {
+    Status checked = check_file(bytes);
+    if (!checked.ok()) return std::move(checked).error();
   }
-  if (length > bytes.size() - kLengthBytes) return corrupt_payload("state: header: truncated");
-  const ByteView header = bytes.subspan(kLengthBytes, length);
-  Result<State> state = read_state({reinterpret_cast<const char*>(header.data()), header.size()},
-                                   bytes.subspan(kLengthBytes + length));
+  const Result<ByteView> header = header_in(bytes);
+  if (!header.ok()) return header.error();
+  Result<State> state = read_state(text_in(*header), bytes.subspan(kLengthBytes + header->size()));
   if (!state.ok()) return std::move(state).error().within("state");
   return state;
 }

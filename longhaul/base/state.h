@@ -1,5 +1,5 @@
 // What must outlive a process: named tensors, bytes and small values, written as a safetensors
-// file.
+// file with a checksum. docs/file_formats.md describes every byte.
 #pragma once
 
 #include <cstddef>
@@ -32,17 +32,26 @@ struct State {
   bool operator==(const State&) const = default;
 };
 
+// The version of state files and hub logs. Version 1 had no checksum and is no longer read.
+inline constexpr std::uint32_t kFileFormat = 2;
+
 inline constexpr std::size_t kMostStateHeaderBytes = std::size_t{1} << 20;
 
 // Of tensors that are to be read by others, by name; a tensor without one is a vector.
 using Shapes = std::map<std::string, std::vector<std::int64_t>, std::less<>>;
 
-// One form for one state. Preconditions: no tensor and blob of one name, none that is called
-// "__metadata__"; text is UTF-8; shapes have as many elements as their tensors.
+// One form for one state, with the checksum in its metadata. Preconditions: no tensor and blob of
+// one name, none that is called "__metadata__"; text is UTF-8; shapes have as many elements as
+// their tensors.
 ByteBuffer to_bytes(const State& state, const Shapes& shapes = {});
 
-// Refuses anything but a well-formed file of F32 and U8 tensors that fill it without gap or
-// overlap. Shapes are not kept; of the metadata, only what to_bytes wrote.
+// Reads a file that to_bytes() wrote. Refuses one that is damaged or of another format: no byte
+// counts before the checksum of all of them was compared.
 Result<State> state_from_bytes(ByteView bytes);
+
+// Reads also a safetensors file of another program, which has no checksum. Refuses anything but a
+// well-formed file of F32 and U8 tensors that fill it without gap or overlap. Shapes are not kept;
+// of the metadata, only the values that to_bytes() wrote.
+Result<State> state_from_safetensors(ByteView bytes);
 
 }  // namespace longhaul

@@ -1,12 +1,15 @@
 #include "longhaul/codec/codec.h"
 
+#include <algorithm>
 #include <array>
 
 #include "longhaul/codec/chunk_top_k.h"
 #include "longhaul/codec/dense.h"
 #include "longhaul/codec/low_rank.h"
+#include "longhaul/codec/payload.h"
 #include "longhaul/codec/random_k.h"
 #include "longhaul/codec/threshold.h"
+#include "longhaul/codec/tile_writer.h"
 #include "longhaul/codec/top_k.h"
 
 namespace longhaul {
@@ -107,6 +110,29 @@ Result<CodecSpec> parse_codec(std::string_view name) {
 std::unique_ptr<Codec> make_codec(const CodecSpec& spec, const LayerTable& layers,
                                   Workers& workers) {
   return row_of(spec.kind).make(spec, layers, workers);
+}
+
+ByteBuffer Codec::take_difference(const TakeDifference& request, Workers& workers) {
+  const std::size_t elements = request.announced.size();
+  Scratch<float> residual(elements);
+  run_tiles(elements, workers, [&](std::size_t first, std::size_t count) {
+    if (request.move) request.move(first, count);
+    kernels::difference(request.announced.subspan(first, count),
+                        request.position.subspan(first, count),
+                        std::span(residual).subspan(first, count));
+  });
+  ByteBuffer payload =
+      take({.residual = residual, .keep_ratio = request.keep_ratio, .seed = request.seed});
+  const PayloadView view = PayloadView::parse(payload, elements).value();
+  run_tiles(elements, workers, [&](std::size_t first, std::size_t count) {
+    const std::span announced = request.announced.subspan(first, count);
+    TileEntries scratch;
+    if (!view.is_dense()) return view.add_tile(first / kTileElements, -1.0F, announced, scratch);
+    // Exactly the position where nothing is held back.
+    std::ranges::copy(request.position.subspan(first, count), announced.begin());
+    kernels::feed(announced, {.increment = std::span(residual).subspan(first, count)});
+  });
+  return payload;
 }
 
 Status check_finite(std::span<const float> values) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,6 +30,19 @@ struct TakeRequest {
   }
 };
 
+// An update that is the difference of two vectors, and is taken without forming it: how far a
+// replica is from where the others know it to be.
+struct TakeDifference {
+  std::span<float> announced;       // y: in, what the others know; out, with this payload too
+  std::span<const float> position;  // x
+  // If set: writes x. Called once for each piece of the position before it is read, from several
+  // threads. `preview` gives a few elements of what it will write.
+  std::function<void(std::size_t first, std::size_t count)> move;
+  std::function<void(std::size_t first, std::span<float> out)> preview;
+  double keep_ratio = 1.0;
+  std::uint64_t seed = 0;
+};
+
 // What a TakeRequest of that step draws with: different for every step of every seed, as seeds of
 // one study must not draw the same things.
 constexpr std::uint64_t seed_of_round(std::uint64_t seed, std::uint64_t step) {
@@ -45,6 +59,9 @@ class Codec {
   // A payload for PayloadView::parse; removes from the residual exactly what the payload decodes
   // to.
   [[nodiscard]] virtual ByteBuffer take(const TakeRequest& request) = 0;
+
+  // The same for the residual `announced - position`: what is sent leaves it by way of `announced`.
+  [[nodiscard]] virtual ByteBuffer take_difference(const TakeDifference& request, Workers& workers);
 
   // Bytes that take() will give, for planning: exact where the size does not depend on the values.
   [[nodiscard]] virtual double expected_bytes(std::size_t elements, double keep_ratio) const = 0;

@@ -70,6 +70,9 @@ void add_scaled(std::span<const float> in, float weight, std::span<float> out);
 // first.
 void stream(std::span<const float> in, std::span<float> out);
 
+// out = a - b
+void difference(std::span<const float> a, std::span<const float> b, std::span<float> out);
+
 // values -= other
 void subtract(std::span<const float> other, std::span<float> values);
 

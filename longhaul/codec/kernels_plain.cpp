@@ -92,6 +92,10 @@ void add_scaled(std::span<const float> in, float weight, std::span<float> out) {
 
 void stream(std::span<const float> in, std::span<float> out) { std::ranges::copy(in, out.begin()); }
 
+void difference(std::span<const float> a, std::span<const float> b, std::span<float> out) {
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = a[i] - b[i];
+}
+
 void subtract(std::span<const float> other, std::span<float> values) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] -= other[i];
 }

@@ -20,6 +20,7 @@ Tail tail_of_magnitudes(std::span<const float> values, float cut);
 float dot(std::span<const float> a, std::span<const float> b);
 void add_scaled(std::span<const float> in, float weight, std::span<float> out);
 void stream(std::span<const float> in, std::span<float> out);
+void difference(std::span<const float> a, std::span<const float> b, std::span<float> out);
 void subtract(std::span<const float> other, std::span<float> values);
 void quantise(std::span<const float> values, const Grid& grid, std::span<std::uint8_t> codes);
 void dequantise(std::span<const std::uint8_t> codes, const Grid& grid, std::span<float> values);

@@ -15,6 +15,15 @@ std::vector<TileRange> split_tiles(std::size_t tiles, const Workers& workers) {
   return ranges;
 }
 
+void run_tiles(std::size_t elements, Workers& workers,
+               const std::function<void(std::size_t first, std::size_t count)>& work) {
+  const std::vector<TileRange> ranges = split_tiles(tile_count(elements), workers);
+  workers.run(ranges.size(), [&](std::size_t i) {
+    for (std::size_t tile = ranges[i].first; tile < ranges[i].end; ++tile)
+      work(tile_begin(tile), tile_size(tile, elements));
+  });
+}
+
 ByteBuffer write_tiles(const PayloadHeader& header, ByteBuffer prefix, Workers& workers,
                        const WriteTile& write) {
   const std::vector<TileRange> ranges =

@@ -22,6 +22,10 @@ struct TileRange {
 // A few ranges per thread, so that a slow one does not hold up the others; one for a single thread.
 std::vector<TileRange> split_tiles(std::size_t tiles, const Workers& workers);
 
+// Calls work(first element, count) for every tile, several at once.
+void run_tiles(std::size_t elements, Workers& workers,
+               const std::function<void(std::size_t first, std::size_t count)>& work);
+
 // Calls write(tile, out, scratch) for every tile, and seals what was written in the order of the
 // tiles.
 using WriteTile = std::function<void(std::size_t tile, ByteWriter& out, TileEntries& scratch)>;

@@ -20,24 +20,69 @@ using Candidates = TopK::Candidates;
 constexpr std::size_t kMarkedPiece = 4096;  // stays in L1 between marking and collecting
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
-// Where somewhat more than k of the fed elements lie above: from whole cache lines spread evenly
-// over the update.
-std::uint32_t sampled_cut(std::span<const float> residual, const kernels::Feed& feed,
-                          std::size_t k) {
+// The elements to select from, in pieces: a residual with its increment, or the difference of two
+// vectors. The sent values are subtracted from `residual`.
+struct Source {
+  std::span<float> residual;
+  kernels::Feed feed = {};                     // of a residual
+  const TakeDifference* difference = nullptr;  // in its place
+  bool is_read = false;                        // for the first time: residuals are fed once
+
+  // A few elements as the first read() will find them.
+  void preview(std::size_t first, std::span<float> out) const {
+    const std::span here = residual.subspan(first, out.size());
+    if (difference != nullptr) {
+      std::ranges::copy(difference->position.subspan(first, out.size()), out.begin());
+      if (difference->preview) difference->preview(first, out);
+      return kernels::difference(here, out, out);
+    }
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const float increment = feed.increment.empty() ? 0.0F : feed.increment[first + i];
+      out[i] = here[i] * feed.decay + increment;
+    }
+  }
+
+  // A piece, formed in `scratch` unless it stands in the residual; marks what lies above the cut.
+  std::span<const float> read(std::size_t first, float cut, std::span<float> scratch,
+                              std::span<std::uint64_t> marks) const {
+    const std::span here = residual.subspan(first, scratch.size());
+    if (difference == nullptr) {
+      kernels::feed_and_mark(here, is_read ? kernels::Feed() : feed.part(first, here.size()), cut,
+                             marks);
+      return here;
+    }
+    if (!is_read && difference->move) difference->move(first, here.size());
+    kernels::difference(here, difference->position.subspan(first, here.size()), scratch);
+    kernels::mark(scratch, cut, marks);
+    return scratch;
+  }
+
+  // Counts in a piece that read() has returned before.
+  std::size_t count_at_least(std::size_t first, float cut, std::span<float> scratch) const {
+    const std::span here = residual.subspan(first, scratch.size());
+    if (difference == nullptr) return kernels::count_at_least(here, cut);
+    kernels::difference(here, difference->position.subspan(first, here.size()), scratch);
+    return kernels::count_at_least(scratch, cut);
+  }
+};
+
+// Where somewhat more than k of the elements lie above: from whole cache lines spread evenly over
+// the update.
+std::uint32_t sampled_cut(const Source& source, std::size_t k) {
   constexpr std::size_t kLine = 16;
-  const std::size_t all_lines = residual.size() / kLine;
+  const std::size_t elements = source.residual.size();
+  const std::size_t all_lines = elements / kLine;
   const std::size_t lines = std::min<std::size_t>(2048, all_lines);
   std::vector<std::uint32_t> sample;
   sample.reserve(lines * kLine);
+  std::array<float, kLine> values;
   for (std::size_t i = 0; i < lines; ++i) {
     // Not exactly periodic, or it would meet the same column of every matrix row.
     const std::size_t line = i * all_lines / lines + (i * 0x9E3779B1U >> 7) % (all_lines / lines);
-    for (std::size_t j = kLine * line; j < kLine * (line + 1); ++j) {
-      const float increment = feed.increment.empty() ? 0.0F : feed.increment[j];
-      sample.push_back(magnitude_bits(residual[j] * feed.decay + increment));
-    }
+    source.preview(kLine * line, values);
+    std::ranges::transform(values, std::back_inserter(sample), magnitude_bits);
   }
-  const double share = static_cast<double>(k) / static_cast<double>(residual.size());
+  const double share = static_cast<double>(k) / static_cast<double>(elements);
   const double expected = share * static_cast<double>(sample.size());
   const double rank = expected + 5.0 * std::sqrt(expected) + 8.0;
   if (rank >= static_cast<double>(sample.size())) return 1;
@@ -68,16 +113,11 @@ void drop_below(ExactCut& cut, std::size_t begin, Candidates& out) {
   out.values.resize(kept);
 }
 
-// One take(): the residual, what is fed to it, and the candidates found so far.
+// One take(): the source, and the candidates found so far.
 class Selection {
  public:
-  Selection(const TakeRequest& request, std::size_t k, Workers& workers,
-            std::vector<Candidates>& ranges)
-      : residual_(request.residual),
-        feed_(request.feed()),
-        k_(k),
-        workers_(workers),
-        ranges_(ranges) {
+  Selection(const Source& source, std::size_t k, Workers& workers, std::vector<Candidates>& ranges)
+      : source_(source), residual_(source.residual), k_(k), workers_(workers), ranges_(ranges) {
     const std::vector<TileRange> split = split_tiles(tile_count(residual_.size()), workers);
     ranges_.resize(split.size());
     for (std::size_t i = 0; i < split.size(); ++i) ranges_[i].tiles = split[i];
@@ -85,7 +125,7 @@ class Selection {
 
   // Feeds the residual and collects candidates, at least k unless fewer are not zero.
   void collect() {
-    const std::uint32_t guess = sampled_cut(residual_, feed_, k_);
+    const std::uint32_t guess = sampled_cut(source_, k_);
     // The sample promises far fewer than this; more means that it misled.
     collect_above(guess, 4 * k_ / ranges_.size() + 4 * kMarkedPiece);
     const bool enough = candidate_count() >= k_ || guess == 1;
@@ -141,9 +181,12 @@ class Selection {
   [[nodiscard]] std::size_t count_at_least(float threshold) {
     std::vector<std::size_t> counts(ranges_.size());
     workers_.run(ranges_.size(), [&](std::size_t i) {
-      const std::size_t begin = tile_begin(ranges_[i].tiles.first);
+      std::array<float, kMarkedPiece> scratch;
       const std::size_t end = std::min(residual_.size(), tile_begin(ranges_[i].tiles.end));
-      counts[i] = kernels::count_at_least(residual_.subspan(begin, end - begin), threshold);
+      for (std::size_t at = tile_begin(ranges_[i].tiles.first); at < end; at += kMarkedPiece) {
+        const std::size_t here = std::min(kMarkedPiece, end - at);
+        counts[i] += source_.count_at_least(at, threshold, std::span(scratch).first(here));
+      }
     });
     return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
   }
@@ -158,7 +201,7 @@ class Selection {
                        if (!out.overflowed) collect_marked(marks, piece, first, out);
                      });
     });
-    feed_ = {};  // fed once
+    source_.is_read = true;
   }
 
   // Where so many magnitudes are equal that not all of them can be candidates: in order, as the
@@ -175,19 +218,20 @@ class Selection {
     }
   }
 
-  // Feeds and marks the pieces of a range in order, and calls visit(marks, piece, where it begins
+  // Reads and marks the pieces of a range in order, and calls visit(marks, piece, where it begins
   // in its tile).
   template <typename Visit>
   void for_each_piece(std::uint32_t cut, Candidates& out, const Visit& visit) const {
     out.clear();
     std::array<std::uint64_t, kernels::mark_words(kMarkedPiece)> storage;
+    std::array<float, kMarkedPiece> scratch;
     for (std::size_t tile = out.tiles.first; tile < out.tiles.end; ++tile) {
       const std::size_t tile_end = tile_begin(tile) + tile_size(tile, residual_.size());
       for (std::size_t first = tile_begin(tile); first < tile_end; first += kMarkedPiece) {
         const std::size_t here = std::min(kMarkedPiece, tile_end - first);
-        const std::span piece = residual_.subspan(first, here);
         const std::span marks = std::span(storage).first(kernels::mark_words(here));
-        kernels::feed_and_mark(piece, feed_.part(first, here), std::bit_cast<float>(cut), marks);
+        const std::span piece =
+            source_.read(first, std::bit_cast<float>(cut), std::span(scratch).first(here), marks);
         visit(marks, piece, first - tile_begin(tile));
       }
       out.tile_ends.push_back(out.positions.size());
@@ -218,14 +262,20 @@ class Selection {
     }
   }
 
+  Source source_;
   std::span<float> residual_;
-  kernels::Feed feed_;
   std::size_t k_;
   std::uint32_t cut_ =
       0;  // candidates above it are kept, and as many at it as their range may keep
   Workers& workers_;
   std::vector<Candidates>& ranges_;
 };
+
+ByteBuffer payload_of(Selection selection, ValueFormat format) {
+  selection.collect();
+  selection.cut_exactly();
+  return selection.encode(format);
+}
 
 }  // namespace
 
@@ -241,10 +291,17 @@ ByteBuffer TopK::take(const TakeRequest& request) {
   const std::size_t elements = request.residual.size();
   const std::size_t k = kept_count(elements, request.keep_ratio);
   if (dense_is_smaller(format_, elements, k)) return Dense(format_, workers_).take(request);
-  Selection selection(request, k, workers_, scratch_);
-  selection.collect();
-  selection.cut_exactly();
-  return selection.encode(format_);
+  return payload_of({{.residual = request.residual, .feed = request.feed()}, k, workers_, scratch_},
+                    format_);
+}
+
+ByteBuffer TopK::take_difference(const TakeDifference& request, Workers& workers) {
+  const std::size_t elements = request.announced.size();
+  const std::size_t k = kept_count(elements, request.keep_ratio);
+  if (dense_is_smaller(format_, elements, k))
+    return Dense(format_, workers_).take_difference(request, workers);
+  return payload_of(
+      {{.residual = request.announced, .difference = &request}, k, workers_, scratch_}, format_);
 }
 
 double TopK::expected_bytes(std::size_t elements, double keep_ratio) const {

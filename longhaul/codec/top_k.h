@@ -19,6 +19,8 @@ class TopK final : public Codec {
   TopK(ValueFormat format, Workers& workers) : format_(format), workers_(workers) {}
 
   [[nodiscard]] ByteBuffer take(const TakeRequest& request) override;
+  [[nodiscard]] ByteBuffer take_difference(const TakeDifference& request,
+                                           Workers& workers) override;
   [[nodiscard]] double expected_bytes(std::size_t elements, double keep_ratio) const override;
 
   // The candidates of consecutive tiles, in ascending order.

@@ -116,15 +116,15 @@ void stream_target(std::span<const float> in, std::span<float> out) {
   plain::stream(in.subspan(head + whole), out.subspan(head + whole));
 }
 
-void subtract_target(std::span<const float> other, std::span<float> values) {
+void difference_target(std::span<const float> a, std::span<const float> b, std::span<float> out) {
   const Floats d;
   sweep<kWidth>(
-      values.size(),
+      out.size(),
       [&](std::size_t i) HWY_ATTR {
-        const auto rest = hn::Sub(hn::LoadU(d, values.data() + i), hn::LoadU(d, other.data() + i));
-        hn::StoreU(rest, d, values.data() + i);
+        hn::StoreU(hn::Sub(hn::LoadU(d, a.data() + i), hn::LoadU(d, b.data() + i)), d,
+                   out.data() + i);
       },
-      [&](std::size_t i) { values[i] -= other[i]; });
+      [&](std::size_t i) { out[i] = a[i] - b[i]; });
 }
 
 void quantise_target(std::span<const float> values, const Grid& grid,
@@ -217,7 +217,7 @@ HWY_EXPORT(tail_of_magnitudes_target);
 HWY_EXPORT(dot_target);
 HWY_EXPORT(add_scaled_target);
 HWY_EXPORT(stream_target);
-HWY_EXPORT(subtract_target);
+HWY_EXPORT(difference_target);
 HWY_EXPORT(quantise_target);
 HWY_EXPORT(dequantise_target);
 HWY_EXPORT(to_bf16_target);
@@ -250,9 +250,14 @@ void stream(std::span<const float> in, std::span<float> out) {
   HWY_DYNAMIC_DISPATCH(stream_target)(in, out);
 }
 
+void difference(std::span<const float> a, std::span<const float> b, std::span<float> out) {
+  LONGHAUL_CHECK_EQ(a.size(), out.size());
+  LONGHAUL_CHECK_EQ(b.size(), out.size());
+  HWY_DYNAMIC_DISPATCH(difference_target)(a, b, out);
+}
+
 void subtract(std::span<const float> other, std::span<float> values) {
-  LONGHAUL_CHECK_EQ(other.size(), values.size());
-  HWY_DYNAMIC_DISPATCH(subtract_target)(other, values);
+  difference(values, other, values);
 }
 
 void quantise(std::span<const float> values, const Grid& grid, std::span<std::uint8_t> codes) {

@@ -33,9 +33,11 @@ void ClientCore::on_cargo(Arrival arrival, TimePoint now) {
   if (arrival.id.restarts < c.restarts) return;  // of a state that is gone
   if (arrival.id.restarts > c.restarts) return c.early.push_back(std::move(arrival));
   switch (arrival.id.cargo) {
-    case Cargo::kMean:
-      connection_->arrived[arrival.id.step] = std::move(arrival.bytes);
-      return assemble(arrival.id.step, now);
+    case Cargo::kMean: {
+      const RoundId round{.step = arrival.id.step, .part = arrival.id.part};
+      c.arrived[round] = std::move(arrival.bytes);
+      return assemble(round, now);
+    }
     case Cargo::kSnapshot:
       return on_snapshot(arrival, now);
     case Cargo::kProbe:
@@ -50,7 +52,7 @@ void ClientCore::on_snapshot(const Arrival& arrival, TimePoint now) {
     return lose(broken("a snapshot that it did not announce"), now);
   Result<State> state = state_from_bytes(arrival.bytes);
   if (!state.ok()) return lose(broken(state.error().message), now);
-  next_mean_ = c.restart->next_round();
+  next_mean_ = round_from(c.restart->next_round());
   first_step_ = c.restart->first_step();
   step_ = std::max(step_, first_step_);
   c.restarted = c.restarts;
@@ -61,36 +63,36 @@ void ClientCore::on_snapshot(const Arrival& arrival, TimePoint now) {
   setup_.is_fresh = false;
   setup_.initial.reset();
   news_.on_restart(std::move(state).value());
-  std::vector<std::uint64_t> waiting;
-  for (const auto& [step, bytes] : c.arrived) waiting.push_back(step);
-  for (const std::uint64_t step : waiting) {
-    if (connection_) assemble(step, now);
+  std::vector<RoundId> waiting;
+  for (const auto& [round, bytes] : c.arrived) waiting.push_back(round);
+  for (const RoundId round : waiting) {
+    if (connection_) assemble(round, now);
   }
 }
 
-void ClientCore::assemble(std::uint64_t step, TimePoint now) {
+void ClientCore::assemble(RoundId round, TimePoint now) {
   Connection& c = *connection_;
   if (c.restart) return;
-  const auto closed = c.closed.find(step);
-  const auto bytes = c.arrived.find(step);
+  const auto closed = c.closed.find(round);
+  const auto bytes = c.arrived.find(round);
   if (closed == c.closed.end() || bytes == c.arrived.end()) return;
-  if (!has_mean(step)) {
+  if (!has_mean(round)) {
     Result<std::vector<float>> values = values_of(closed->second, bytes->second);
     if (!values.ok()) return lose(values.error(), now);
-    Mean mean{.round = {.step = step, .part = closed->second.part()},
+    Mean mean{.round = round,
               .values = std::make_shared<const std::vector<float>>(std::move(values).value())};
     if (closed->second.has_next_plan()) {
       const Result<Plan> plan = plan_from(closed->second.next_plan());
       if (!plan.ok()) return lose(plan.error(), now);
       mean.next_plan = *plan;
     }
-    kept_.erase(step);
-    means_beyond_.insert(step);
+    kept_.erase(round);
+    means_beyond_.insert(round);
     news_.on_mean(std::move(mean),
                   closed->second.has_own() ? std::optional(closed->second.own()) : std::nullopt);
   }
-  c.closed.erase(step);
-  c.arrived.erase(step);
+  c.closed.erase(round);
+  c.arrived.erase(round);
   next_mean_ = std::max(next_mean_, c.closed.empty() ? c.announced_until : c.closed.begin()->first);
   means_beyond_.erase(means_beyond_.begin(), means_beyond_.lower_bound(next_mean_));
 }
@@ -113,7 +115,7 @@ Result<std::vector<float>> ClientCore::values_of(const v1::Closed& closed,
   for (const v1::Contribution& one : closed.contributions()) {
     ByteView payload;
     if (one.slot() == slot_) {
-      const auto own = kept_.find(closed.step());
+      const auto own = kept_.find({.step = closed.step(), .part = closed.part()});
       if (own == kept_.end() || digest_of(*own->second.payload) != closed.own())
         return broken("it counts on an update that is not there");
       payload = *own->second.payload;

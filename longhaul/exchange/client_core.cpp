@@ -27,10 +27,10 @@ CargoLimits limits_of(std::size_t elements) {
 
 Result<std::optional<Contributed>> contributed_from(const v1::Welcome& welcome) {
   if (!welcome.has_contributed()) return std::optional<Contributed>();
-  const std::uint64_t step = welcome.contributed().step();
-  Result<Attendance> attendance = attendance_from(welcome.contributed().attendance(), step);
+  const RoundId round = round_from(welcome.contributed().round());
+  Result<Attendance> attendance = attendance_from(welcome.contributed().attendance(), round.step);
   if (!attendance.ok()) return attendance.error();
-  return std::optional(Contributed{.step = step, .attendance = std::move(attendance).value()});
+  return std::optional(Contributed{.round = round, .attendance = std::move(attendance).value()});
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ void ClientCore::connect(TimePoint now) {
   join.set_is_fresh(setup_.is_fresh);
   if (!setup_.is_fresh) join.set_run(setup_.run);
   if (setup_.initial) join.set_initial(digest_of(*setup_.initial));
-  join.set_next_round(next_mean_);
+  *join.mutable_next_round() = to_message(next_mean_);
   join.set_session(session_);
   join.set_first_step(first_step_);
   join.set_step(step_);
@@ -215,11 +215,11 @@ void ClientCore::on_control(Frame frame, TimePoint now) {
     if (is_first) report({});
     add_lanes({.bytes_per_second = frame.pong().up_bytes_per_s()});
   } else if (frame.has_closed()) {
-    const std::uint64_t step = frame.closed().step();
-    if (step < c.announced_until) return lose(broken("rounds that do not close in order"), now);
-    c.announced_until = step + 1;
-    c.closed[step] = std::move(*frame.mutable_closed());
-    assemble(step, now);
+    const RoundId round{.step = frame.closed().step(), .part = frame.closed().part()};
+    if (round < c.announced_until) return lose(broken("rounds that do not close in order"), now);
+    c.announced_until = after(round);
+    c.closed[round] = std::move(*frame.mutable_closed());
+    assemble(round, now);
   } else if (frame.has_send_state() && setup_.initial) {
     c.lanes.send({.cargo = Cargo::kSnapshot}, setup_.initial);
   } else if (frame.has_send_probe()) {
@@ -293,7 +293,7 @@ void ClientCore::on_restart(v1::Restart restart, TimePoint now) {
   c.restart = std::move(restart);
   ++c.restarts;
   c.closed.clear();
-  c.announced_until = 0;
+  c.announced_until = {};
   c.arrived.clear();
   for (Arrival& arrival : std::exchange(c.early, {})) {
     if (connection_) on_cargo(std::move(arrival), now);
@@ -307,10 +307,11 @@ void ClientCore::on_enrolled(const v1::Enrolled& enrolled) {
   back_off_ = Seconds(0);
   setup_.is_fresh = false;
   setup_.initial.reset();
-  for (const auto& [step, update] : kept_) {
-    if (step >= enrolled.from_step()) send_update(step, update);
+  const RoundId from = round_from(enrolled.from());
+  for (const auto& [round, update] : kept_) {
+    if (round >= from) send_update(round, update);
   }
-  news_.on_enrolled(enrolled.from_step(), *plan);
+  news_.on_enrolled(from, *plan);
 }
 
 void ClientCore::set_reading(bool is_reading) {
@@ -318,22 +319,24 @@ void ClientCore::set_reading(bool is_reading) {
   if (connection_) connection_->lanes.set_reading(is_reading);
 }
 
-bool ClientCore::has_mean(std::uint64_t step) const {
-  return step < next_mean_ || means_beyond_.contains(step);
+bool ClientCore::has_mean(RoundId round) const {
+  return round < next_mean_ || means_beyond_.contains(round);
 }
 
-void ClientCore::submit(std::uint64_t step, const OwnUpdate& update) {
-  step_ = std::max(step_, step + 1);
-  if (has_mean(step)) return;
-  kept_[step] = update;
-  if (connection_ && connection_->is_enrolled) send_update(step, update);
+void ClientCore::submit(RoundId round, const OwnUpdate& update) {
+  step_ = std::max(step_, round.step + 1);
+  if (has_mean(round)) return;
+  kept_[round] = update;
+  if (connection_ && connection_->is_enrolled) send_update(round, update);
 }
 
-void ClientCore::send_update(std::uint64_t step, const OwnUpdate& update) {
+void ClientCore::send_update(RoundId round, const OwnUpdate& update) {
   largest_transfer_ = std::max(largest_transfer_, update.payload->size());
-  connection_->lanes.send(
-      {.cargo = Cargo::kUpdate, .step = step, .restarts = connection_->restarted}, update.payload,
-      to_message(update.attendance));
+  connection_->lanes.send({.cargo = Cargo::kUpdate,
+                           .step = round.step,
+                           .part = round.part,
+                           .restarts = connection_->restarted},
+                          update.payload, to_message(update.attendance));
 }
 
 void ClientCore::report(v1::Report report) {

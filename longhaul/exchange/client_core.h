@@ -47,12 +47,12 @@ struct ClientSetup {
   Seconds silence{5.0};  // a hub that is not heard of for so long is gone
   // Where it stands: not fresh is one that resumes from a checkpoint.
   bool is_fresh = true;
-  std::uint64_t run = 0;                     // that its state is of
-  std::uint64_t next_round = 0;              // not merged yet
-  std::uint64_t first_step = 0;              // it was given its state before this step
-  std::uint64_t step = 0;                    // that it does next
-  std::optional<Attendance> attendance{};    // none: from the first step on that it does
-  std::map<std::uint64_t, OwnUpdate> own{};  // its updates of rounds that it has not merged
+  std::uint64_t run = 0;                   // that its state is of
+  RoundId next_round;                      // not merged yet
+  std::uint64_t first_step = 0;            // it was given its state before this step
+  std::uint64_t step = 0;                  // that it does next
+  std::optional<Attendance> attendance{};  // none: from the first step on that it does
+  std::map<RoundId, OwnUpdate> own{};      // its updates of rounds that it has not merged
 };
 
 // What the hub gave a replica.
@@ -68,7 +68,7 @@ class ClientNews {
   virtual ~ClientNews() = default;
   // `contributed`: the last of its updates that is in a round.
   virtual void on_welcome(const Place& place, std::optional<Contributed> contributed) = 0;
-  virtual void on_enrolled(std::uint64_t from_step, const Plan& plan) = 0;
+  virtual void on_enrolled(RoundId from, const Plan& plan) = 0;
   // `own`: digest of the update of this replica that is in it, if one is. Nothing is returned yet.
   virtual void on_mean(Mean mean, std::optional<std::uint64_t> own) = 0;
   virtual void on_restart(State state) = 0;  // what it has is replaced
@@ -96,7 +96,7 @@ class ClientCore {
   void set_reading(bool is_reading);
 
   // Kept until its round has closed, and sent again where needed; not at all if it has closed.
-  void submit(std::uint64_t step, const OwnUpdate& update);
+  void submit(RoundId round, const OwnUpdate& update);
   void report(v1::Report report);
   // While the hub is away the last one is kept for it.
   void tell(const v1::Evaluation& evaluation);
@@ -105,7 +105,7 @@ class ClientCore {
 
   [[nodiscard]] std::size_t reconnections() const { return reconnections_; }
   // Updates whose round has not closed as far as this replica knows.
-  [[nodiscard]] const std::map<std::uint64_t, OwnUpdate>& kept() const { return kept_; }
+  [[nodiscard]] const std::map<RoundId, OwnUpdate>& kept() const { return kept_; }
 
  private:
   // One connection: from dialling until it breaks.
@@ -124,20 +124,20 @@ class ClientCore {
     std::size_t joined_lanes = 1;           // that the hub was told of; others may fail
     Lanes lanes;
     // Announced in order, which tells what there is no round of.
-    std::map<std::uint64_t, v1::Closed> closed;   // whose mean has not come yet
-    std::uint64_t announced_until = 0;            // the step after that of the last one
-    std::map<std::uint64_t, ByteBuffer> arrived;  // means that nobody has announced yet
-    std::optional<v1::Restart> restart;           // its snapshot is on its way, means wait for it
-    std::uint32_t restarts = 0;                   // heard of
-    std::uint32_t restarted = 0;                  // carried out
-    std::deque<Arrival> early;                    // before the restart that they belong to
+    std::map<RoundId, v1::Closed> closed;   // whose mean has not come yet
+    RoundId announced_until;                // behind the last one
+    std::map<RoundId, ByteBuffer> arrived;  // means that nobody has announced yet
+    std::optional<v1::Restart> restart;     // its snapshot is on its way, means wait for it
+    std::uint32_t restarts = 0;             // heard of
+    std::uint32_t restarted = 0;            // carried out
+    std::deque<Arrival> early;              // before the restart that they belong to
     TimePoint last_heard;
     std::optional<std::pair<std::uint64_t, TimePoint>> ping;
     TimePoint next_ping;
   };
 
   static Error broken(const std::string& what);  // the hub does what no hub does
-  [[nodiscard]] bool has_mean(std::uint64_t step) const;
+  [[nodiscard]] bool has_mean(RoundId round) const;
   void connect(TimePoint now);
   void disconnect();
   void lose(const Error& why, TimePoint now);
@@ -153,14 +153,14 @@ class ClientCore {
   void on_closed(StreamId id, const Error& why, TimePoint now);
   void open_lane();
   void add_lanes(Bandwidth up);
-  void send_update(std::uint64_t step, const OwnUpdate& update);
+  void send_update(RoundId round, const OwnUpdate& update);
   void send_probe(std::uint64_t bytes);
 
   // client_arrivals.cpp: means and snapshots.
   void on_arrival(Arrival arrival, TimePoint now);
   void on_cargo(Arrival arrival, TimePoint now);
   void on_snapshot(const Arrival& arrival, TimePoint now);
-  void assemble(std::uint64_t step, TimePoint now);
+  void assemble(RoundId round, TimePoint now);
   Result<std::vector<float>> values_of(const v1::Closed& closed, const ByteBuffer& bytes);
 
   ClientSetup setup_;
@@ -172,11 +172,11 @@ class ClientCore {
   StreamId next_stream_ = 1;
   std::uint64_t session_ = 0;
   std::size_t slot_ = 0;
-  std::map<std::uint64_t, OwnUpdate> kept_;
-  std::uint64_t first_step_ = 0;          // the state was given before it
-  std::uint64_t step_ = 0;                // it stands there, or further
-  std::uint64_t next_mean_ = 0;           // every mean before this step has come
-  std::set<std::uint64_t> means_beyond_;  // that have come as well
+  std::map<RoundId, OwnUpdate> kept_;
+  std::uint64_t first_step_ = 0;    // the state was given before it
+  std::uint64_t step_ = 0;          // it stands there, or further
+  RoundId next_mean_;               // every mean before this one has come
+  std::set<RoundId> means_beyond_;  // that have come as well
   std::uint64_t next_ping_id_ = 1;
   RoundTrips round_trips_;
   RateEstimator down_{kTrustedDuration};

@@ -5,22 +5,17 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "longhaul/base/bytes.h"
 #include "longhaul/base/clock.h"
 #include "longhaul/base/result.h"
+#include "longhaul/codec/payload.h"
 #include "longhaul/round/plan.h"
+#include "longhaul/round/round_id.h"
 
 namespace longhaul {
-
-// A round is named by the step its updates were born in and the part of the model that they cover.
-struct RoundId {
-  std::uint64_t step = 0;
-  std::uint32_t part = 0;
-  auto operator<=>(const RoundId&) const =
-      default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
-};
 
 struct Update {
   RoundId round;
@@ -28,10 +23,20 @@ struct Update {
   ByteBuffer payload;        // empty: nothing to send in this round
 };
 
+// A payload whose bytes were checked, with its share in a mean.
+struct MeanTerm {
+  std::shared_ptr<const ByteBuffer> bytes;  // that `payload` refers to
+  PayloadView payload;
+  float weight = 1.0F;
+};
+
 struct Mean {
   RoundId round;
+  // The mean of every element. Null: the mean is the sum of `terms` in their order, and summing
+  // them tile by tile gives the same bits as sum_payloads().
   std::shared_ptr<const std::vector<float>>
       values;  // shared: all replicas of one process read the same one
+  std::vector<MeanTerm> terms;
   // This replica's own payload of the round, if it is not part of the mean (it came too late, say):
   // goes back to the residual. Empty: it is.
   ByteBuffer returned;
@@ -39,6 +44,16 @@ struct Mean {
   // round in the same step, so all change at the same step.
   std::optional<Plan> next_plan;
   std::optional<TimePoint> arrived;  // on the clock of the replica; nothing: not known
+
+  [[nodiscard]] std::size_t elements() const {
+    if (values) return values->size();
+    return terms.empty() ? 0 : terms.front().payload.elements();
+  }
+  // Few elements differ from zero, and the terms name them.
+  [[nodiscard]] bool is_sparse() const;
+  // One tile of it: of `values`, or summed in `sum`.
+  [[nodiscard]] std::span<const float> tile(std::size_t tile, std::vector<float>& sum,
+                                            TileEntries& scratch) const;
 };
 
 class Exchange {

@@ -68,7 +68,7 @@ void HubClient::handle(Command command) {
   if (auto* event = std::get_if<StreamEvent>(&command)) {
     core_.on_event(std::move(*event), clock_.now());
   } else if (auto* submit = std::get_if<Submit>(&command)) {
-    if (is_current(submit->life)) core_.submit(submit->step, submit->update);
+    if (is_current(submit->life)) core_.submit(submit->round, submit->update);
   } else if (auto* told = std::get_if<Tell>(&command)) {
     if (is_current(told->life)) core_.report(std::move(told->report));
   } else if (const auto* evaluation = std::get_if<v1::Evaluation>(&command)) {
@@ -114,10 +114,10 @@ Result<std::optional<Plan>> HubClient::first_plan(Deadline deadline) {
 }
 
 bool HubClient::is_decided(std::uint64_t step) const {
-  return contributed_ && step <= contributed_->step;
+  return contributed_ && step <= contributed_->round.step;
 }
 
-Stance HubClient::stance_of(std::uint64_t step, std::uint64_t round) const {
+Stance HubClient::stance_of(std::uint64_t step, RoundId round) const {
   if (snapshot_) return Stance::kRestart;
   if (last_step_ && step > *last_step_) return Stance::kFinish;
   if (is_decided(step))
@@ -126,7 +126,7 @@ Stance HubClient::stance_of(std::uint64_t step, std::uint64_t round) const {
   return round >= *enrolled_from_ ? Stance::kTakePart : Stance::kSitOut;
 }
 
-Result<Stance> HubClient::stance(std::uint64_t step, std::uint64_t round, Deadline deadline) {
+Result<Stance> HubClient::stance(std::uint64_t step, RoundId round, Deadline deadline) {
   const MutexLock lock(mutex_);
   const auto is_known = [&]() REQUIRES(mutex_) {
     return failure_ || snapshot_ || is_decided(step) || means_.contains(round) || enrolled_from_ ||
@@ -157,11 +157,11 @@ void HubClient::submit(Update update) {
   {
     const MutexLock lock(mutex_);
     own.attendance = attendance_.value_or(Attendance{.since = update.round.step});
-    own_[update.round.step] = own;
+    own_[update.round] = own;
     life = trained_life_;
   }
   const bool is_taken = inbox_->commands.try_push(
-      Submit{.step = update.round.step, .update = std::move(own), .life = life});
+      Submit{.round = update.round, .update = std::move(own), .life = life});
   LONGHAUL_CHECK(is_taken);
 }
 
@@ -171,12 +171,11 @@ Status HubClient::await(RoundId round, Deadline deadline) {
 }
 
 Status HubClient::await_locked(RoundId round, Deadline deadline) {
-  if (!wait_for(deadline, [&]() REQUIRES(mutex_) {
-        return failure_ || snapshot_ || means_.contains(round.step);
-      }))
-    return too_late("the mean of round " + std::to_string(round.step) + " has not come");
+  if (!wait_for(deadline,
+                [&]() REQUIRES(mutex_) { return failure_ || snapshot_ || means_.contains(round); }))
+    return too_late("the mean of round " + to_string(round) + " has not come");
   if (snapshot_) return Error{ErrorCode::kMismatch, "the state of this replica was replaced"};
-  if (!means_.contains(round.step)) return *failure_;
+  if (!means_.contains(round)) return *failure_;
   return Done{};
 }
 
@@ -184,9 +183,9 @@ Result<Mean> HubClient::collect(RoundId round, Deadline deadline) {
   const MutexLock lock(mutex_);
   const Status is_here = await_locked(round, deadline);
   if (!is_here.ok()) return is_here.error();
-  const auto found = means_.find(round.step);
+  const auto found = means_.find(round);
   Mean mean = std::move(found->second.mean);
-  if (const auto own = own_.find(round.step); own != own_.end()) {
+  if (const auto own = own_.find(round); own != own_.end()) {
     const ByteBuffer& payload = *own->second.payload;
     if (found->second.own != digest_of(payload)) mean.returned = payload;
     if (found->second.own && !mean.returned.empty()) ++differing_;
@@ -236,7 +235,7 @@ std::uint64_t HubClient::run() const {
   return place_ ? place_->run : 0;
 }
 
-std::map<std::uint64_t, OwnUpdate> HubClient::unmerged() const {
+std::map<RoundId, OwnUpdate> HubClient::unmerged() const {
   const MutexLock lock(mutex_);
   return own_;
 }
@@ -267,17 +266,17 @@ void HubClient::on_welcome(const Place& place, std::optional<Contributed> contri
     place_ = place;
     // Who has connected anew hears only of what came after the means at hand; it may still be doing
     // again the steps before.
-    if (contributed && (!contributed_ || contributed->step > contributed_->step))
+    if (contributed && (!contributed_ || contributed->round > contributed_->round))
       contributed_ = std::move(contributed);
     if (std::exchange(is_lost_, false)) link_news_.push_back({});
   }
   changed_.notify_all();
 }
 
-void HubClient::on_enrolled(std::uint64_t from_step, const Plan& plan) {
+void HubClient::on_enrolled(RoundId from, const Plan& plan) {
   {
     const MutexLock lock(mutex_);
-    enrolled_from_ = from_step;
+    enrolled_from_ = from;
     if (!first_plan_) first_plan_ = plan;
   }
   changed_.notify_all();
@@ -286,9 +285,9 @@ void HubClient::on_enrolled(std::uint64_t from_step, const Plan& plan) {
 void HubClient::on_mean(Mean mean, std::optional<std::uint64_t> own) {
   {
     const MutexLock lock(mutex_);
-    const std::uint64_t step = mean.round.step;
+    const RoundId round = mean.round;
     mean.arrived = clock_.now();
-    means_[step] = {.mean = std::move(mean), .own = own};
+    means_[round] = {.mean = std::move(mean), .own = own};
   }
   changed_.notify_all();
 }

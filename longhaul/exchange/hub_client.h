@@ -41,9 +41,10 @@ class HubClient final : public Exchange, private ClientNews {
   // Waits until it is a member, or its state is to be replaced: the plan to begin with, or nothing.
   Result<std::optional<Plan>> first_plan(Deadline deadline);
 
-  // What to do in a step whose work goes into the round of the step `round`, that one or a later
-  // one. Waits until it is known. An error is final.
-  Result<Stance> stance(std::uint64_t step, std::uint64_t round, Deadline deadline);
+  // Decides what this replica does in the step; waits until that is known. `round` is the last
+  // round of the next step that has rounds: while it is open, the hub waits for this replica. An
+  // error is final.
+  Result<Stance> stance(std::uint64_t step, RoundId round, Deadline deadline);
   // After kRestart.
   State take_snapshot();
 
@@ -71,7 +72,7 @@ class HubClient final : public Exchange, private ClientNews {
   // The one that the hub has let it into; 0: none yet.
   [[nodiscard]] std::uint64_t run() const;
   // Own updates whose means have not been collected: what a checkpoint needs.
-  [[nodiscard]] std::map<std::uint64_t, OwnUpdate> unmerged() const;
+  [[nodiscard]] std::map<RoundId, OwnUpdate> unmerged() const;
   // Which steps it was told to take part in: for a checkpoint too. None: not asked yet.
   [[nodiscard]] std::optional<Attendance> attendance() const;
   // Updates of a replica that does steps again, which are others than those that are in: they went
@@ -83,7 +84,7 @@ class HubClient final : public Exchange, private ClientNews {
 
  private:
   struct Submit {
-    std::uint64_t step = 0;
+    RoundId round;
     OwnUpdate update;
     std::size_t life = 0;
   };
@@ -106,14 +107,14 @@ class HubClient final : public Exchange, private ClientNews {
   [[nodiscard]] bool has_room() const;
   // Of an earlier life an update of this step, or of a later one, is in: it says what was done.
   [[nodiscard]] bool is_decided(std::uint64_t step) const REQUIRES(mutex_);
-  [[nodiscard]] Stance stance_of(std::uint64_t step, std::uint64_t round) const REQUIRES(mutex_);
+  [[nodiscard]] Stance stance_of(std::uint64_t step, RoundId round) const REQUIRES(mutex_);
   Status await_locked(RoundId round, Deadline deadline) REQUIRES(mutex_);
   // The training thread waits: whatever it waits for must come.
   template <typename IsReady>
   bool wait_for(Deadline deadline, IsReady is_ready) REQUIRES(mutex_);
 
   void on_welcome(const Place& place, std::optional<Contributed> contributed) override;
-  void on_enrolled(std::uint64_t from_step, const Plan& plan) override;
+  void on_enrolled(RoundId from, const Plan& plan) override;
   void on_mean(Mean mean, std::optional<std::uint64_t> own) override;
   void on_restart(State state) override;
   void on_finish(std::uint64_t last_step, v1::FinishCause cause) override;
@@ -130,18 +131,18 @@ class HubClient final : public Exchange, private ClientNews {
   CondVar changed_;
   std::optional<Place> place_ GUARDED_BY(mutex_);
   std::optional<Plan> first_plan_ GUARDED_BY(mutex_);
-  std::optional<std::uint64_t> enrolled_from_ GUARDED_BY(mutex_);
+  std::optional<RoundId> enrolled_from_ GUARDED_BY(mutex_);
   std::optional<Contributed> contributed_ GUARDED_BY(mutex_);  // the last one that is in
   std::optional<Attendance> attendance_ GUARDED_BY(mutex_);    // none: from the next step on
   std::optional<std::uint64_t> last_step_ GUARDED_BY(mutex_);
   v1::FinishCause finish_cause_ GUARDED_BY(mutex_) = v1::CAUSE_STEPS;
   bool is_evaluator_ GUARDED_BY(mutex_) = false;
   std::vector<v1::Evaluation> evaluations_ GUARDED_BY(mutex_);
-  std::map<std::uint64_t, Came> means_ GUARDED_BY(mutex_);
+  std::map<RoundId, Came> means_ GUARDED_BY(mutex_);
   bool is_awaited_ GUARDED_BY(mutex_) = false;  // something is, by the training thread
   // Own updates whose means have not been collected. Only with both is it known what is returned: a
   // mean may come while the gradient of its step is still being computed.
-  std::map<std::uint64_t, OwnUpdate> own_ GUARDED_BY(mutex_);
+  std::map<RoundId, OwnUpdate> own_ GUARDED_BY(mutex_);
   std::optional<State> snapshot_ GUARDED_BY(mutex_);
   // Every snapshot begins another life. What the training thread says before it has taken the
   // snapshot is of the life before, and comes to nothing.

@@ -8,7 +8,6 @@
 namespace longhaul {
 namespace {
 
-constexpr std::uint32_t kMostSteps = 1'000'000;
 constexpr std::uint64_t kLeastProbeChunk = 1024;
 constexpr std::uint64_t kMostProbeChunk = std::uint64_t{256} * 1024;
 constexpr std::uint64_t kChunksOfAProbe = 16;
@@ -46,6 +45,17 @@ v1::Frame probe_chunk(std::uint64_t total, std::uint64_t offset) {
   chunk.set_offset(offset);
   chunk.set_data(noise().data(), size);
   return frame;
+}
+
+v1::RoundId to_message(RoundId round) {
+  v1::RoundId message;
+  message.set_step(round.step);
+  message.set_part(round.part);
+  return message;
+}
+
+RoundId round_from(const v1::RoundId& message) {
+  return {.step = message.step(), .part = message.part()};
 }
 
 v1::Attendance to_message(const Attendance& attendance) {
@@ -104,20 +114,22 @@ v1::Plan to_message(const Plan& plan) {
   message.set_delay_steps(static_cast<std::uint32_t>(plan.delay_steps));
   message.set_period_steps(static_cast<std::uint32_t>(plan.period_steps));
   message.set_merge(std::string(name_of(plan.merge)));
+  message.mutable_keep_ratios()->Add(plan.keep_ratios.begin(), plan.keep_ratios.end());
   return message;
 }
 
 Result<Plan> plan_from(const v1::Plan& message) {
   const Result<Merge> merge = parse_merge(message.merge());
   if (!merge.ok()) return merge.error();
-  const double ratio = message.keep_ratio();
-  if (!(ratio > 0 && ratio <= 1) || message.delay_steps() > kMostSteps ||
-      message.period_steps() < 1 || message.period_steps() > kMostSteps)
-    return Error{ErrorCode::kMismatch, "a plan out of range"};
-  return Plan{.keep_ratio = ratio,
-              .delay_steps = static_cast<int>(message.delay_steps()),
-              .period_steps = static_cast<int>(message.period_steps()),
-              .merge = *merge};
+  // Counts beyond int become negative, which no limit allows.
+  const Plan plan{.keep_ratio = message.keep_ratio(),
+                  .delay_steps = static_cast<int>(message.delay_steps()),
+                  .period_steps = static_cast<int>(message.period_steps()),
+                  .merge = *merge,
+                  .keep_ratios = {message.keep_ratios().begin(), message.keep_ratios().end()}};
+  Status within_limits = check_plan_limits(plan);
+  if (!within_limits.ok()) return std::move(within_limits).error().within("plan");
+  return plan;
 }
 
 }  // namespace longhaul

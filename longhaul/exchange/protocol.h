@@ -7,11 +7,12 @@
 #include "longhaul/codec/layer_table.h"
 #include "longhaul/round/attendance.h"
 #include "longhaul/round/plan.h"
+#include "longhaul/round/round_id.h"
 #include "proto/longhaul.pb.h"
 
 namespace longhaul {
 
-constexpr std::uint32_t kProtocolVersion = 3;
+constexpr std::uint32_t kProtocolVersion = 4;
 
 // Digests of the shared model are compared before each step that is a multiple of this.
 constexpr std::uint64_t kDigestEvery = 16;
@@ -27,8 +28,11 @@ constexpr std::uint64_t kMostProbeBytes = std::uint64_t{256} << 20U;
 v1::Frame probe_chunk(std::uint64_t total, std::uint64_t offset);
 
 v1::Plan to_message(const Plan& plan);
-// Refuses a plan that no planner makes; whether it fits a recipe is for check_plan() to say.
+// Refuses a plan outside of the limits.
 Result<Plan> plan_from(const v1::Plan& message);
+
+v1::RoundId to_message(RoundId round);
+RoundId round_from(const v1::RoundId& message);
 
 v1::Attendance to_message(const Attendance& attendance);
 // As an update of that step may depend on.

@@ -23,7 +23,7 @@ EngineSetup without_gradients(EngineSetup setup) {
 Result<Mean> Follower::Shelf::collect(RoundId round, Deadline /*deadline*/) {
   const auto found = means.find(round);
   if (found == means.end())
-    return Error{ErrorCode::kDeadline, "round " + std::to_string(round.step) + " has not closed"};
+    return Error{ErrorCode::kDeadline, "round " + to_string(round) + " has not closed"};
   Mean mean = std::move(found->second);
   means.erase(found);
   return mean;
@@ -62,26 +62,26 @@ void Follower::end_after(std::uint64_t steps) {
   go_on();
 }
 
-std::uint64_t Follower::next_round() const {
-  return engine_.in_flight().empty() ? engine_.next_round() : engine_.in_flight().front().step;
+RoundId Follower::next_round() const {
+  return engine_.in_flight().empty() ? engine_.next_rounds().front() : engine_.in_flight().front();
 }
 
-std::uint64_t Follower::next_to_close() const {
-  for (const RoundId& round : engine_.in_flight()) {
-    if (!shelf_.means.contains(round)) return round.step;
-  }
-  return engine_.next_round();
+// Rounds close in order, so one that waits for another of its step is on the shelf only after it.
+RoundId Follower::next_to_close() const {
+  const auto is_open = [&](const RoundId& round) { return !shelf_.means.contains(round); };
+  const auto in_flight = std::ranges::find_if(engine_.in_flight(), is_open);
+  if (in_flight != engine_.in_flight().end()) return *in_flight;
+  const std::vector<RoundId> next = engine_.next_rounds();
+  return *std::ranges::find_if(next, is_open);
 }
 
-std::optional<Follower::OpenRound> Follower::open_round(std::uint64_t step) const {
-  const auto in = [&](const auto& rounds) -> std::optional<OpenRound> {
-    const auto found = std::ranges::find(rounds, step, &RoundId::step);
-    if (found == rounds.end()) return std::nullopt;
-    return OpenRound{.part = found->part, .elements = engine_.part(found->part).count};
-  };
-  const std::optional<OpenRound> in_flight = in(engine_.in_flight());
-  if (in_flight || this->step() == steps_) return in_flight;  // after the last step comes no round
-  return in(engine_.rounds_of_step());
+std::optional<std::size_t> Follower::open_round(RoundId round) const {
+  const bool is_in_flight = std::ranges::binary_search(engine_.in_flight(), round);
+  // After the last step comes no round.
+  const bool is_next = step() != steps_ && round.step == step() &&
+                       std::ranges::binary_search(engine_.next_rounds(), round);
+  if (!is_in_flight && !is_next) return std::nullopt;
+  return engine_.part(round.part).count;
 }
 
 bool Follower::is_waiting() const {
@@ -90,7 +90,7 @@ bool Follower::is_waiting() const {
     return round.step + delay <= step() && !shelf_.means.contains(round);
   };
   return std::ranges::any_of(engine_.in_flight(), is_missing) ||
-         std::ranges::any_of(engine_.rounds_of_step(), is_missing);
+         std::ranges::any_of(engine_.next_rounds(), is_missing);
 }
 
 // A step is done when all that is due in it has come, and not begun before: so its state is always

@@ -29,15 +29,12 @@ class Follower {
   // What a replica would do next: rounds from next_round() on are not merged, and from
   // next_to_close() on they have not closed. The two differ where a step waits for several of them.
   [[nodiscard]] std::uint64_t step() const { return engine_.steps_done(); }
-  [[nodiscard]] std::uint64_t next_round() const;
-  [[nodiscard]] std::uint64_t next_to_close() const;
-  // The part of the model that the round of this step is about, if it is one that a replica can
-  // have begun and that is not merged.
-  struct OpenRound {
-    std::uint32_t part = 0;
-    std::size_t elements = 0;
-  };
-  [[nodiscard]] std::optional<OpenRound> open_round(std::uint64_t step) const;
+  [[nodiscard]] RoundId next_round() const;
+  [[nodiscard]] RoundId next_to_close() const;
+  // Elements of the part of a round, if it is one that a replica can have begun and that is not
+  // merged.
+  [[nodiscard]] std::optional<std::size_t> open_round(RoundId round) const;
+  [[nodiscard]] std::size_t parts() const { return engine_.parts(); }
   // In force, or announced.
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] std::span<const float> shared() const { return engine_.shared(); }

@@ -39,6 +39,10 @@ Result<std::unique_ptr<Hub>> Hub::start(HubSetup setup, const Clock& clock, cons
 Hub::~Hub() {
   thread_.request_stop();
   inbox_->commands.close();
+  if (thread_.joinable()) thread_.join();
+  // A stream that nobody has taken refers to the inbox that it lies in: neither would ever go.
+  while (inbox_->commands.pop_until(Deadline::min())) {
+  }
 }
 
 StreamEventsPtr Hub::on_stream(StreamPtr stream) {
@@ -57,9 +61,7 @@ void Hub::run(const std::stop_token& stop) {
       const TimePoint now = clock_.now();
       core_.on_tick(now);
       next_tick = time_after(now, kTick);
-      HubStatus status = core_.status();
-      const MutexLock lock(mutex_);
-      status_ = std::move(status);
+      publish_status();
     }
     (void)take(deadline_after(kTick));
   }
@@ -70,13 +72,21 @@ bool Hub::take(Deadline deadline) {
   std::optional<Command> command = inbox_->commands.pop_until(deadline);
   if (!command) return false;
   if (auto* event = std::get_if<StreamEvent>(&*command)) {
+    const bool is_over = std::holds_alternative<StreamClosed>(event->what);
     core_.on_event(std::move(*event), clock_.now());
+    if (is_over) publish_status();  // an interrupt asks who is here
   } else if (const auto* strangers = std::get_if<Strangers>(&*command)) {
     core_.on_strangers(strangers->count, strangers->why, clock_.now());
   } else {
     core_.finish(std::get<Finish>(*command).cause);
   }
   return true;
+}
+
+void Hub::publish_status() {
+  HubStatus status = core_.status();
+  const MutexLock lock(mutex_);
+  status_ = std::move(status);
 }
 
 HubStatus Hub::status() const {

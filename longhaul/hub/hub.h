@@ -29,7 +29,7 @@ class Hub final : public Acceptor {
 
   StreamEventsPtr on_stream(StreamPtr stream) override;
 
-  // As of a moment ago.
+  // As of a moment ago; who is here, as of now.
   [[nodiscard]] HubStatus status() const;
   // Connections that ended before there was a stream, and why the last one did.
   void note_strangers(std::uint64_t count, const std::string& why);
@@ -50,6 +50,7 @@ class Hub final : public Acceptor {
   Hub(HubSetup setup, const Clock& clock, const Log& log, Options options);
   void run(const std::stop_token& stop);
   bool take(Deadline deadline);
+  void publish_status();
 
   const Clock& clock_;
   std::shared_ptr<Inbox> inbox_;

@@ -46,7 +46,9 @@ HubCore::HubCore(HubSetup setup, Workers& workers, Log log)
     : setup_(std::move(setup)),
       workers_(workers),
       log_(std::move(log)),
-      run_{.id = random_id(), .task = digest_of_task(setup_.task)} {}
+      run_{.id = random_id(), .task = digest_of_task(setup_.task)} {
+  setup_.training.run = run_.id;
+}
 
 HubCore::~HubCore() = default;
 
@@ -59,6 +61,7 @@ Status HubCore::resume() {
                    setup_.training.directory.string() +
                        " holds another run: its scenario, settings, recipe or seed differ"};
     run_ = **run;
+    setup_.training.run = run_.id;
     if (run_.last_step) {  // its target is reached
       setup_.training.steps = *run_.last_step + 1;
       finish_cause_ = v1::CAUSE_TARGET;
@@ -67,17 +70,25 @@ Status HubCore::resume() {
   }
   Result<std::unique_ptr<Training>> training = Training::resume(setup_.training, workers_);
   if (!training.ok()) return training.error();
+  if (!run_.note.empty()) {
+    log_.warning(run_.note);
+    const Status kept = set_aside(run_.damaged);
+    if (!kept.ok()) return kept.error();
+    keep_run();
+  }
   training_ = std::move(training).value();
   if (!training_) return Done{};
+  for (const std::string& note : training_->notes()) log_.warning(note);
   elements_ = training_->model().shared().size();
   layers_ = training_->layers();
-  if (training_->journal().end() == 0) initial_digest_ = digest_of(training_->model().shared());
+  if (training_->journal().end() == RoundId{})
+    initial_digest_ = digest_of(training_->model().shared());
   if (setup_.training.steps > 0) last_step_ = setup_.training.steps - 1;
-  const std::uint64_t next = training_->book().next_step();
+  const RoundId next = training_->book().next();
   is_announced_ = is_over();
   log_.info(is_announced_ ? "the run is done; who has missed its end may come for it within " +
                                 to_string(setup_.patience)
-                          : "goes on at round " + std::to_string(next));
+                          : "goes on at round " + to_string(next));
   return Done{};
 }
 
@@ -398,7 +409,7 @@ HubStatus HubCore::status() const {
                    .rejected = rejected_,
                    .mismatches = mismatches_};
   if (training_) {
-    status.next_round = training_->book().next_step();
+    status.next_round = training_->book().next().step;
     status.plan = training_->model().plan();
     status.step = training_->model().step();
     status.steps_here = status.step - std::min(first_step_, status.step);

@@ -50,6 +50,7 @@ struct ReplicaStatus {
   std::uint64_t step = 0;
   double loss = 0;
   double waiting_share = 0;
+  std::uint32_t passes = 0;  // forward and backward, in its last step that had some
   Measured measured{.up = RateEstimator(kTrustedDuration), .down = RateEstimator(kTrustedDuration)};
   std::uint64_t bytes_up = 0;  // of payloads
   std::uint64_t bytes_down = 0;
@@ -60,12 +61,12 @@ struct ReplicaStatus {
 struct HubStatus {
   std::uint64_t run = 0;
   bool is_started = false;
-  bool is_finished = false;      // every replica has merged all there is, and left
-  std::optional<Error> failure;  // nothing goes on
-  std::uint64_t elements = 0;    // of the model; 0: nobody has told yet
-  std::size_t slots = 0;         // replicas of the scenario
-  std::size_t sessions = 0;      // replicas that are here, or about to be
-  std::uint64_t next_round = 0;
+  bool is_finished = false;                 // every replica has merged all there is, and left
+  std::optional<Error> failure;             // nothing goes on
+  std::uint64_t elements = 0;               // of the model; 0: nobody has told yet
+  std::size_t slots = 0;                    // replicas of the scenario
+  std::size_t sessions = 0;                 // replicas that are here, or about to be
+  std::uint64_t next_round = 0;             // its step
   std::uint64_t step = 0;                   // that the shared model stands at
   std::uint64_t steps = 0;                  // of the run; 0: until it is told
   v1::FinishCause cause = v1::CAUSE_STEPS;  // why it ends after those

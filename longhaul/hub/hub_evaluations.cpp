@@ -74,7 +74,7 @@ void HubCore::end_at_target() {
 }
 
 bool HubCore::is_over() const {
-  return training_ && last_step_ && training_->book().next_step() > *last_step_;
+  return training_ && last_step_ && training_->book().next().step > *last_step_;
 }
 
 void HubCore::announce_end() {

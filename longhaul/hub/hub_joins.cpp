@@ -170,7 +170,7 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
                                            id, std::move(newcomers_.extract(id).mapped().stream),
                                            limits(), now);
   session->progress.is_fresh = join.is_fresh();
-  session->progress.next_mean = join.is_fresh() ? 0 : join.next_round();
+  session->progress.next_mean = join.is_fresh() ? RoundId{} : round_from(join.next_round());
   session->progress.first_step = join.is_fresh() ? 0 : join.first_step();
   session->progress.step = join.is_fresh() ? 0 : join.step();
   Replica& replica = replicas_[name];
@@ -200,8 +200,9 @@ v1::Welcome HubCore::welcome_for(const Session& session, const v1::Join& join) c
   welcome.set_probe(setup_.training.engine.recipe.planner != PlannerKind::kNone &&
                     !measured.is_complete());
   if (!training_ || join.is_fresh()) return welcome;
-  if (const auto last = training_->last_of(session.identity().slot, join.next_round())) {
-    welcome.mutable_contributed()->set_step(last->step);
+  if (const auto last =
+          training_->last_of(session.identity().slot, round_from(join.next_round()))) {
+    *welcome.mutable_contributed()->mutable_round() = to_message(last->round);
     *welcome.mutable_contributed()->mutable_attendance() = to_message(last->attendance);
   }
   return welcome;
@@ -258,9 +259,9 @@ void HubCore::ask_for_state() {
 bool HubCore::can_go_on(const Session& session) const {
   const Session::Progress& progress = session.progress;
   const Journal& journal = training_->journal();
-  if (progress.is_fresh) return journal.end() == 0;  // nothing has closed
+  if (progress.is_fresh) return journal.end() == RoundId{};  // nothing has closed
   if (!journal.reaches_back_to(progress.next_mean)) return false;
-  if (progress.next_mean > training_->book().next_step()) return false;
+  if (progress.next_mean > training_->book().next()) return false;
   const auto last = training_->last_of(session.identity().slot, progress.next_mean);
   return !last || last->attendance.since <= progress.step;
 }
@@ -338,7 +339,7 @@ void HubCore::bring_in(Session& session) {
                       .restarts = session.progress.restarts + 1};
   Frame frame;
   frame.mutable_restart()->set_bytes(bytes->size());
-  frame.mutable_restart()->set_next_round(model.next_round());
+  *frame.mutable_restart()->mutable_next_round() = to_message(model.next_round());
   frame.mutable_restart()->set_first_step(model.step());
   (void)session.send(std::move(frame));
   tell_last_step(session);
@@ -352,14 +353,14 @@ void HubCore::enroll_if_caught_up(Session& session) {
   Session::Progress& progress = session.progress;
   if (progress.is_enrolled || !progress.is_loaded) return;
   if (training_->journal().first_from(progress.next_mean) != nullptr) return;
-  const std::uint64_t from = std::max(book.next_step(), progress.first_step);
+  const RoundId from = std::max(book.next(), RoundId{.step = progress.first_step});
   progress.is_enrolled = true;
   is_evaluator_known_ = false;
   Replica& replica = replica_of(session);
   replica.status.is_enrolled = true;
   book.join(session.identity().slot, replica.weight, from);
   Frame frame;
-  frame.mutable_enrolled()->set_from_step(from);
+  *frame.mutable_enrolled()->mutable_from() = to_message(from);
   *frame.mutable_enrolled()->mutable_plan() = to_message(training_->first_plan());
   (void)session.send(std::move(frame));
 }

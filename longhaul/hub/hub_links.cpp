@@ -44,6 +44,7 @@ void HubCore::measure(Replica& replica, const v1::Report& report) {
   if (is_plausible(report.compute_s())) {
     status.loss = report.loss();
     status.waiting_share = report.waiting_share();
+    if (report.passes() > 0) status.passes = report.passes();
     status.measured.compute.add(Seconds(report.compute_s()));
   }
   if (is_plausible(report.round_trip_s()))
@@ -111,7 +112,7 @@ Conditions HubCore::conditions() const {
 
 void HubCore::measure(const RoundOutcome& round, const Conditions& replicas, TimePoint now) {
   last_size_ = round.size;
-  cost_.add({.step = round.step,
+  cost_.add({.step = round.round.step,
              .closed_at = now.time_since_epoch(),
              .plan = training_->model().plan(),
              .size = round.size},

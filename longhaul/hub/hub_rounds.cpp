@@ -36,27 +36,28 @@ void HubCore::on_update(Session& session, Arrival arrival, TimePoint now) {
     ++replica.status.returned;
     return;
   }
-  const std::uint64_t step = arrival.id.step;
-  Result<Attendance> attendance = attendance_from(arrival.attendance, step);
+  const RoundId round{.step = arrival.id.step, .part = arrival.id.part};
+  Result<Attendance> attendance = attendance_from(arrival.attendance, round.step);
   if (!attendance.ok()) return reject(session, attendance.error().message);
-  const bool is_late = step < training_->book().next_step();
-  const std::optional<Follower::OpenRound> open = training_->model().open_round(step);
-  if (!open && !is_late) return reject(session, "an update of a step without a round");
+  if (round.part >= training_->model().parts())
+    return reject(session, "an update of a part that the model does not have");
+  const bool is_late = round < training_->book().next();
+  const std::optional<std::size_t> open = training_->model().open_round(round);
+  if (!open && !is_late) return reject(session, "an update of a step and part without a round");
   if (!arrival.bytes.empty() && open) {
-    const Status fits =
-        check_update(arrival.bytes, open->elements, setup_.training.engine.recipe.codec);
+    const Status fits = check_update(arrival.bytes, *open, setup_.training.engine.recipe.codec);
     if (!fits.ok()) {
       // Nothing of it is merged, and nobody waits for it: it is as if it had sent nothing.
       warn("replica " + session.identity().name + ": rejected: " + fits.error().message);
       ++replica.status.returned;
       ++replica.status.rejected;
       ++rejected_;
-      (void)training_->book().reject(slot, step, now);
+      (void)training_->book().reject(slot, round, now);
       return;
     }
   }
-  if (step >= session.progress.next_mean) session.progress.own[step] = digest_of(arrival.bytes);
-  const Taken taken = training_->book().submit(slot, step, std::move(arrival.bytes), now,
+  if (round >= session.progress.next_mean) session.progress.own[round] = digest_of(arrival.bytes);
+  const Taken taken = training_->book().submit(slot, round, std::move(arrival.bytes), now,
                                                std::move(attendance).value());
   if (taken == Taken::kTooLate || taken == Taken::kNotMember) ++replica.status.returned;
 }
@@ -78,7 +79,7 @@ void HubCore::close_rounds(TimePoint now) {
 void HubCore::send_means(Session& session) {
   if (!training_ || !session.progress.is_served) return;
   const Journal& journal = training_->journal();
-  std::uint64_t& next = session.progress.next_mean;
+  RoundId& next = session.progress.next_mean;
   // It was slower than the journal forgets.
   if (!journal.reaches_back_to(next)) {
     if (session.lanes.waiting() == 0) bring_in(session);
@@ -88,7 +89,7 @@ void HubCore::send_means(Session& session) {
     const JournalRound* round = journal.first_from(next);
     if (round == nullptr) break;
     send_mean(session, *round);
-    next = round->step + 1;
+    next = after(round->id);
   }
   enroll_if_caught_up(session);
 }
@@ -98,40 +99,41 @@ void HubCore::send_mean(Session& session, const JournalRound& round) {
   const std::size_t slot = session.identity().slot;
   Frame frame;
   v1::Closed& closed = *frame.mutable_closed();
-  closed.set_step(round.step);
-  closed.set_part(round.part);
+  closed.set_step(round.id.step);
+  closed.set_part(round.id.part);
   closed.set_elements(round.elements);
   const Contributor* own = round.contributor(slot);
   if (own != nullptr) closed.set_own(own->digest);
-  const auto at_hand = session.progress.own.find(round.step);
+  const auto at_hand = session.progress.own.find(round.id);
   const bool can_add_own =
       own != nullptr && at_hand != session.progress.own.end() && at_hand->second == own->digest;
   session.progress.own.erase(session.progress.own.begin(),
-                             session.progress.own.upper_bound(round.step));
+                             session.progress.own.upper_bound(round.id));
   if (round.next_plan) *closed.mutable_next_plan() = to_message(*round.next_plan);
   SharedBytes bytes = round.mean;
   closed.set_way(v1::WAY_UNION);
-  if (const SentPayloads* sent = can_add_own ? training_->sent(round.step) : nullptr;
+  if (const SentPayloads* sent = can_add_own ? training_->sent(round.id) : nullptr;
       sent != nullptr && sent->bytes_for(slot) < bytes->size()) {
     auto others = std::make_shared<ByteBuffer>();
     others->reserve(sent->bytes_for(slot));
     closed.set_way(v1::WAY_FORWARDED);
-    for (const SentPayloads::Part& part : sent->parts) {
-      if (part.slot != slot)
-        others->insert(others->end(), part.payload->begin(), part.payload->end());
-      v1::Contribution& one = *closed.add_contributions();
-      one.set_slot(static_cast<std::uint32_t>(part.slot));
-      one.set_weight(part.share);
-      one.set_bytes(part.payload->size());
+    for (const SentPayloads::One& one : sent->payloads) {
+      if (one.slot != slot) others->insert(others->end(), one.payload->begin(), one.payload->end());
+      v1::Contribution& told = *closed.add_contributions();
+      told.set_slot(static_cast<std::uint32_t>(one.slot));
+      told.set_weight(one.share);
+      told.set_bytes(one.payload->size());
     }
     bytes = std::move(others);
   }
   closed.set_bytes(bytes->size());
   replica_of(session).status.bytes_down += bytes->size();
   (void)session.send(std::move(frame));
-  session.lanes.send(
-      {.cargo = Cargo::kMean, .step = round.step, .restarts = session.progress.restarts},
-      std::move(bytes));
+  session.lanes.send({.cargo = Cargo::kMean,
+                      .step = round.id.step,
+                      .part = round.id.part,
+                      .restarts = session.progress.restarts},
+                     std::move(bytes));
 }
 
 }  // namespace longhaul

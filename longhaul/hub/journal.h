@@ -3,7 +3,8 @@
 //
 // On disk: snapshot files of the shared state and, for each, a log of the rounds that closed after
 // it. A round is in the log before anyone is told of it. A snapshot is written beside the work:
-// until it is there, the one before it and both logs tell the same.
+// until it is there, the one before it and both logs tell the same. All of it has checksums:
+// docs/file_formats.md.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +15,14 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "longhaul/base/result.h"
 #include "longhaul/base/state.h"
 #include "longhaul/round/attendance.h"
 #include "longhaul/round/plan.h"
+#include "longhaul/round/round_id.h"
 #include "longhaul/transport/cargo.h"
 
 namespace longhaul {
@@ -33,10 +36,10 @@ struct Contributor {
 };
 
 struct JournalRound {
-  std::uint64_t step = 0;
-  std::uint64_t from = 0;    // no other round closed from this step on, up to its own
-  std::uint32_t part = 0;    // of the model
-  std::size_t elements = 0;  // of that part
+  RoundId id;
+  RoundId from;              // no other round closed from this one on, up to its own
+  std::uint64_t number = 0;  // of all rounds, in the order in which they closed, from 0 on
+  std::size_t elements = 0;  // of its part
   std::vector<Contributor> contributors;
   std::optional<Plan> next_plan;
   SharedBytes mean;   // as one payload
@@ -53,9 +56,13 @@ struct RunRecord {
   // Contributors are slots, so a name keeps its own for the whole run.
   std::map<std::string, std::uint64_t> slots;
   std::optional<std::uint64_t> last_step{};  // of a run that has reached its target
+  // Of the two files that it was read from. Not kept.
+  std::string note{};                            // one is damaged or missing
+  std::vector<std::filesystem::path> damaged{};  // for set_aside()
 };
 
-// How much is kept at hand for replicas that come back.
+// How much is kept at hand for replicas that come back. Rounds are of the whole model: of one in
+// parts there are as many times more.
 struct JournalLimits {
   std::size_t rounds = 512;
   std::size_t bytes = std::size_t{256} << 20;
@@ -65,56 +72,88 @@ struct JournalLimits {
   std::size_t mean_bytes = (std::size_t{2} << 30) - (std::size_t{16} << 20);
 };
 
+// What a journal adds to the values of a snapshot: its run, the step it is named after, the number
+// of the first round that is not merged, and how many had closed.
+inline constexpr const char* kSnapshotRun = "journal.run";
+inline constexpr const char* kSnapshotStep = "journal.step";
+inline constexpr const char* kRoundsMerged = "journal.rounds_merged";
+inline constexpr const char* kRoundsClosed = "journal.rounds_closed";
+
 // For whoever has missed more means than a few models are long, the model is the shorter way: more
 // is not kept at hand for a model of so many elements.
-JournalLimits limits_for_model(JournalLimits limits, std::size_t elements);
+JournalLimits limits_for_model(JournalLimits limits, std::size_t elements, std::size_t parts);
 
 // Files that a hub was killed in the middle of. Precondition: no other hub has this directory.
 void remove_unfinished(const std::filesystem::path& directory);
 
+// Before a hub goes on with what it has read. Cuts off ends that were not written to the end, and
+// gives damaged files a name that ends in ".damaged", so that nothing overwrites them.
+Status cut_off(const std::vector<std::pair<std::filesystem::path, std::size_t>>& torn);
+Status set_aside(const std::vector<std::filesystem::path>& damaged);
+// When a new snapshot is there: a log has no other name any more.
+void remove_set_aside(const std::vector<std::filesystem::path>& damaged);
+
 class Journal {
  public:
-  // In memory only. Holds every round that closed from `complete_from` on.
+  // In memory only. Holds every round that closed from `complete_from` on; so many have closed
+  // before.
   Journal() = default;
-  explicit Journal(const JournalLimits& limits, std::uint64_t complete_from = 0)
-      : limits_(limits), complete_from_(complete_from) {}
+  explicit Journal(const JournalLimits& limits, RoundId complete_from = {},
+                   std::uint64_t closed_before = 0)
+      : limits_(limits), complete_from_(complete_from), closed_before_(closed_before) {}
 
   // What an earlier hub left in a directory: the state, and the rounds that closed after it.
   struct Left {
     State state;
-    std::vector<JournalRound> rounds;
+    std::vector<JournalRound> rounds;  // without a gap; also those before, as far as they are there
+    std::uint64_t closed = 0;          // rounds that had closed after the last of them
+    // Rounds that had closed later and that no state can be put together with: what is damaged, and
+    // how many are lost. Empty: none.
+    std::string loss;
+    std::vector<std::string> notes;              // damage that has cost nothing, a sentence each
+    std::vector<std::filesystem::path> damaged;  // for set_aside()
+    std::vector<std::pair<std::filesystem::path, std::size_t>> torn;  // and for cut_off()
   };
-  // Nothing, if the directory holds none. A log that ends in the middle of a round ends before it.
-  static Result<std::optional<Left>> read(const std::filesystem::path& directory);
+  // Nothing, if the directory holds none. Nothing is written. Of several snapshots, takes one that
+  // loses the fewest rounds. An error: without a snapshot that can be read there is no state.
+  static Result<std::optional<Left>> read(const std::filesystem::path& directory,
+                                          std::uint64_t run);
+  static bool has_files(const std::filesystem::path& directory);
 
-  // From now on every round goes to `directory` too, after a snapshot of `state`, whose next round
-  // is `step`. Rounds at hand from that one on are in the new log from the beginning. If the
-  // snapshot cannot be written, the next log() or keep_in() says so.
-  Status keep_in(const std::filesystem::path& directory, State state, std::uint64_t step);
+  // From now on every round of this run goes to `directory` too, after a snapshot of `state`, whose
+  // next round is `next`. Both files are named after its step. Rounds at hand of that step and
+  // later ones are in the new log from the beginning: an earlier snapshot of the same step needs
+  // them. If the snapshot cannot be written, the next log() or keep_in() says so.
+  Status keep_in(const std::filesystem::path& directory, std::uint64_t run, State state,
+                 RoundId next);
   // Waits until it is written.
   Status settle();
 
-  // Nothing, if the directory holds none.
+  // Nothing, if the directory holds none. It is kept twice: the copy serves if one is damaged.
   static Result<std::optional<RunRecord>> read_run(const std::filesystem::path& directory);
   static Status write_run(const std::filesystem::path& directory, const RunRecord& run);
 
   // A round has closed: on disk before anyone is told, if it is kept there.
   Status log(const JournalRound& round);
-  // And at hand, in order. Rounds from `needed` on stay, whatever the limits: a snapshot needs
-  // them.
+  // And at hand, in order. Rounds of the step `needed` and later ones stay, whatever the limits: a
+  // snapshot needs them.
   void add(JournalRound round, std::uint64_t needed);
   // Is it time for a new snapshot? Then keep_in() begins a new log and old files go.
   [[nodiscard]] bool wants_snapshot() const;
 
-  // The first round at hand of this step or a later one; nothing, if there is none.
-  [[nodiscard]] const JournalRound* first_from(std::uint64_t step) const;
-  // The last update of this slot that is in a round of this step or a later one.
-  [[nodiscard]] std::optional<Contributed> last_of(std::size_t slot, std::uint64_t from) const;
-  // Is every round that closed from this step on at hand?
-  [[nodiscard]] bool reaches_back_to(std::uint64_t step) const { return step >= complete_from_; }
-  // The step after that of the last round.
-  [[nodiscard]] std::uint64_t end() const {
-    return recent_.empty() ? complete_from_ : recent_.back().step + 1;
+  // The first round at hand that is this one or a later one; nothing, if there is none.
+  [[nodiscard]] const JournalRound* first_from(RoundId round) const;
+  // The last update of this slot that is in this round or a later one.
+  [[nodiscard]] std::optional<Contributed> last_of(std::size_t slot, RoundId from) const;
+  // Is every round that closed from this one on at hand?
+  [[nodiscard]] bool reaches_back_to(RoundId round) const { return round >= complete_from_; }
+  // Behind the last round.
+  [[nodiscard]] RoundId end() const {
+    return recent_.empty() ? complete_from_ : after(recent_.back().id);
+  }
+  // How many rounds have closed: the number of the next one.
+  [[nodiscard]] std::uint64_t closed() const {
+    return recent_.empty() ? closed_before_ : recent_.back().number + 1;
   }
   [[nodiscard]] std::size_t rounds() const { return recent_.size(); }
   [[nodiscard]] std::size_t bytes() const { return recent_bytes_; }
@@ -124,9 +163,11 @@ class Journal {
 
   JournalLimits limits_;
   std::deque<JournalRound> recent_;
-  std::uint64_t complete_from_ = 0;
+  RoundId complete_from_;
+  std::uint64_t closed_before_ = 0;
   std::size_t recent_bytes_ = 0;
   std::filesystem::path directory_;  // empty: in memory only
+  std::uint64_t run_ = 0;
   std::ofstream log_;
   std::size_t log_rounds_ = 0;
   std::size_t log_bytes_ = 0;

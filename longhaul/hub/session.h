@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "longhaul/round/round_id.h"
 #include "longhaul/transport/lanes.h"
 
 namespace longhaul {
@@ -55,12 +56,12 @@ class Session {
     bool is_served = false;           // gets means
     bool is_loaded = false;           // has its state
     bool is_enrolled = false;         // member of rounds
-    std::uint64_t next_mean = 0;      // to be sent
+    RoundId next_mean;                // to be sent
     std::uint64_t first_step = 0;     // it can submit from this one on
     std::uint64_t step = 0;           // it stood there when it came, or later
     std::uint32_t restarts = 0;       // that it was sent
     // Digests of what it sent on this connection, by round: payloads that it has at hand.
-    std::map<std::uint64_t, std::uint64_t> own;
+    std::map<RoundId, std::uint64_t> own;
   };
   Progress progress;  // NOLINT(*-non-private-member-*): plain data of the loop
 

@@ -18,6 +18,7 @@ v1::MemberReport member_report(const std::string& name, const ReplicaStatus& sta
   report.set_step(status.step);
   report.set_loss(status.loss);
   report.set_waiting_share(status.waiting_share);
+  report.set_passes(status.passes);
   report.set_compute_s(status.measured.compute.typical().count());
   report.set_up_bytes_per_s(member_rate(status.measured.up));
   report.set_down_bytes_per_s(member_rate(status.measured.down));

@@ -1,6 +1,7 @@
 #include "longhaul/hub/training.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "longhaul/base/check.h"
@@ -12,17 +13,14 @@
 namespace longhaul {
 namespace {
 
-constexpr std::size_t kSentRounds = 8;  // those that are on their way to someone right now
+constexpr std::size_t kSentRounds = 8;  // of a part, those that are on their way right now
 
 std::unique_ptr<Planner> planner_of(const TrainingSetup& setup, std::size_t elements) {
   if (setup.engine.recipe.planner == PlannerKind::kNone) return nullptr;
-  return make_planner({.kind = setup.engine.recipe.planner,
-                       .plan = setup.engine.recipe.plan,
-                       .may_look_ahead = setup.may_look_ahead,
-                       .seed = setup.engine.seed,
-                       .steps = setup.engine.lr.steps},
-                      RoundSizes(setup.engine.recipe.codec, elements, setup.replicas, {},
-                                 setup.engine.recipe.means_down(), setup.engine.layers));
+  PlannerSetup planner = planner_setup(setup.engine);
+  planner.may_look_ahead = planner.may_look_ahead && setup.may_look_ahead;
+  return make_planner(planner, RoundSizes(setup.engine.recipe.codec, elements, setup.replicas, {},
+                                          setup.engine.recipe.means_down(), setup.engine.layers));
 }
 
 RoundSize size_of(std::span<const Submission> submissions, const RoundMean& mean) {
@@ -47,9 +45,7 @@ std::unique_ptr<Follower> follower_of(const TrainingSetup& setup, std::vector<fl
 Mean mean_from(const JournalRound& round) {
   auto values = std::make_shared<std::vector<float>>(round.elements);
   add(PayloadView::parse(*round.mean, round.elements).value(), 1.0F, *values);
-  return {.round = {.step = round.step, .part = round.part},
-          .values = std::move(values),
-          .next_plan = round.next_plan};
+  return {.round = round.id, .values = std::move(values), .next_plan = round.next_plan};
 }
 
 std::unique_ptr<MeanCompressor> compressor_of(const TrainingSetup& setup, std::size_t elements,
@@ -60,26 +56,26 @@ std::unique_ptr<MeanCompressor> compressor_of(const TrainingSetup& setup, std::s
 
 // What a snapshot holds beside the model's state: its layers, as a message, and
 constexpr const char* kLayers = "layers";
-// the step after the last round that had closed when a snapshot was made.
+// step and part of the name behind the last round that had closed when a snapshot was made.
 constexpr const char* kClosedUntil = "closed_until";
 
 }  // namespace
 
 std::size_t SentPayloads::bytes_for(std::size_t slot) const {
   std::size_t bytes = 0;
-  for (const Part& part : parts) bytes += part.slot == slot ? 0 : part.payload->size();
+  for (const One& one : payloads) bytes += one.slot == slot ? 0 : one.payload->size();
   return bytes;
 }
 
 Training::Training(const TrainingSetup& setup, std::vector<float> initial, const Decision& first,
-                   std::uint64_t first_round, Workers& workers)
+                   RoundId first_round, Workers& workers)
     : setup_(setup),
       workers_(workers),
       first_(first),
       model_(follower_of(with_plan(setup, first.plan), std::move(initial))),
       compressor_(compressor_of(setup, model_->shared().size(), workers)),
       book_(setup.policy, first_round),
-      journal_(limits_for_model(setup.journal, model_->shared().size())) {}
+      journal_(limits_for_model(setup.journal, model_->shared().size(), model_->parts())) {}
 
 Result<std::unique_ptr<Training>> Training::start(const TrainingSetup& setup,
                                                   std::vector<float> initial,
@@ -90,7 +86,7 @@ Result<std::unique_ptr<Training>> Training::start(const TrainingSetup& setup,
       planner ? planner->first(conditions)
               : Decision{.plan = setup.engine.recipe.plan, .reason = "set by the recipe"};
   std::unique_ptr<Training> training(
-      new Training(setup, std::move(initial), first, 0, workers));  // NOLINT: private constructor
+      new Training(setup, std::move(initial), first, {}, workers));  // NOLINT: private constructor
   training->book_.expect(training->model_->next_to_close());
   training->planner_ = std::move(planner);
   const Status kept = training->start_journal();
@@ -100,12 +96,13 @@ Result<std::unique_ptr<Training>> Training::start(const TrainingSetup& setup,
 
 namespace {
 
-// What a directory holds, put together: the newest snapshot and the rounds that closed since.
+// What a directory holds, put together: a snapshot and the rounds that closed since.
 struct Reopened {
   TrainingSetup setup;
   std::unique_ptr<Follower> model;
   std::unique_ptr<MeanCompressor> compressor;
   Journal journal;
+  Journal::Left left;  // without its state and rounds
 };
 
 Result<LayerTable> layers_in(const State& state, std::size_t elements) {
@@ -122,73 +119,108 @@ bool is_undamaged(const JournalRound& round) {
          (!round.whole || PayloadView::parse(*round.whole, round.elements).ok());
 }
 
+Result<RoundId> closed_until_in(const State& state) {
+  const auto until = state.value<std::vector<std::uint64_t>>(kClosedUntil);
+  if (!until.ok()) return until.error();
+  if (until->size() != 2 || until->back() > std::numeric_limits<std::uint32_t>::max())
+    return Error{ErrorCode::kCorruptPayload, std::string(kClosedUntil) + ": not a step and a part"};
+  return RoundId{.step = until->front(), .part = static_cast<std::uint32_t>(until->back())};
+}
+
 // A round that the snapshot has not merged happens again.
-bool replay(const JournalRound& round, std::uint64_t closed_until, Reopened& all) {
-  const auto open = all.model->open_round(round.step);
-  if (round.step != all.model->next_to_close()) return false;
-  if (!open || open->part != round.part || open->elements != round.elements) return false;
-  if (all.compressor && round.step >= closed_until) {
+bool replay(const JournalRound& round, RoundId closed_until, Reopened& all) {
+  if (round.id != all.model->next_to_close()) return false;
+  if (all.model->open_round(round.id) != round.elements) return false;
+  if (all.compressor && round.id >= closed_until) {
     if (!round.whole) return false;
     RoundMean mean{.values = std::vector<float>(round.elements)};
     add(PayloadView::parse(*round.whole, round.elements).value(), 1.0F, mean.values);
-    all.compressor->compress(mean, round.step);
+    all.compressor->compress(mean, round.id.step);
   }
   all.model->closed(mean_from(round));
   return true;
 }
 
-// Without a model, if the directory holds none.
-Result<Reopened> reopened(TrainingSetup setup, Workers& workers) {
-  Result<std::optional<Journal::Left>> left = Journal::read(setup.directory);
-  if (!left.ok()) return left.error();
-  if (!left->has_value()) return Reopened{};
-  const State& state = (*left)->state;
+// What the hub's copy is made of, before any round: layers, sizes and the state of the snapshot.
+Result<Reopened> loaded(TrainingSetup setup, const State& state, Workers& workers) {
   const auto shared = state.tensors.find("shared");
   if (shared == state.tensors.end())
-    return Error{ErrorCode::kCorruptPayload,
-                 setup.directory.string() + ": a snapshot without a model"};
+    return Error{ErrorCode::kCorruptPayload, "a snapshot without a model"};
   const std::size_t elements = shared->second.size();
   Result<LayerTable> layers = layers_in(state, elements);
-  if (!layers.ok()) return std::move(layers).error().within(setup.directory.string());
+  if (!layers.ok()) return std::move(layers).error();
   setup.engine.layers = std::move(layers).value();
   Reopened all{.setup = setup};
   all.model = follower_of(setup, std::vector<float>(elements));
   all.compressor = compressor_of(setup, elements, workers);
-  Status loaded = all.model->load(state);
-  if (loaded.ok() && all.compressor) loaded = all.compressor->load(state);
-  if (!loaded.ok()) return std::move(loaded).error().within(setup.directory.string());
-  auto closed_until = state.value<std::uint64_t>(kClosedUntil);
-  if (!closed_until.ok()) return std::move(closed_until).error().within(setup.directory.string());
-  const std::uint64_t unmerged = all.model->next_round();
-  const JournalLimits limits = limits_for_model(setup.journal, elements);
-  std::vector<JournalRound>& rounds = (*left)->rounds;
-  all.journal = Journal(limits, rounds.empty() ? *closed_until : rounds.front().from);
-  for (JournalRound& round : rounds) {
-    if (!is_undamaged(round)) break;
-    if (round.step >= unmerged && !replay(round, *closed_until, all))
-      return Error{ErrorCode::kCorruptPayload, setup.directory.string() + ": round " +
-                                                   std::to_string(round.step) +
-                                                   " does not follow from its snapshot"};
+  Status done = all.model->load(state);
+  if (done.ok() && all.compressor) done = all.compressor->load(state);
+  if (!done.ok()) return std::move(done).error();
+  return all;
+}
+
+// The snapshot's rounds happen again, and are at hand.
+Status replay_all(Journal::Left& left, Reopened& all) {
+  const Result<RoundId> closed_until = closed_until_in(left.state);
+  if (!closed_until.ok()) return closed_until.error();
+  const JournalLimits limits =
+      limits_for_model(all.setup.journal, all.model->shared().size(), all.model->parts());
+  const RoundId unmerged = all.model->next_round();
+  const bool has_lost = left.rounds.empty() && !left.loss.empty();
+  all.journal = left.rounds.empty()
+                    ? Journal(limits, has_lost ? unmerged : *closed_until, left.closed)
+                    : Journal(limits, left.rounds.front().from, left.rounds.front().number);
+  for (JournalRound& round : left.rounds) {
+    const bool follows =
+        is_undamaged(round) && (round.id < unmerged || replay(round, *closed_until, all));
+    if (!follows)
+      return Error{ErrorCode::kCorruptPayload,
+                   "round " + to_string(round.id) + " does not follow from its snapshot"};
     round.whole.reset();  // needed for that only
-    all.journal.add(std::move(round), all.model->next_round());
+    all.journal.add(std::move(round), all.model->next_round().step);
   }
-  if (all.journal.end() >= *closed_until) return all;
-  // What is left of older logs does not reach the snapshot: of no use to anyone.
-  if (unmerged < *closed_until)
+  left.rounds.clear();
+  return Done{};
+}
+
+std::string loss_text(const Reopened& all) {
+  std::string text = all.setup.directory.string() + ": ";
+  for (const std::string& note : all.left.notes) text += note + ". ";
+  return text + all.left.loss + ". The last good state is the one before round " +
+         to_string(all.model->next_to_close());
+}
+
+// Without a model, if the directory holds none.
+Result<Reopened> reopened(const TrainingSetup& setup, Workers& workers) {
+  Result<std::optional<Journal::Left>> left = Journal::read(setup.directory, setup.run);
+  if (!left.ok()) return left.error();
+  if (!left->has_value()) return Reopened{};
+  Result<Reopened> all = loaded(setup, (*left)->state, workers);
+  if (!all.ok()) return std::move(all).error().within(setup.directory.string());
+  Status replayed = replay_all(**left, *all);
+  if (!replayed.ok()) return std::move(replayed).error().within(setup.directory.string());
+  (*left)->state = {};
+  all->left = std::move(**left);
+  if (all->left.loss.empty()) return all;
+  if (!setup.accepts_loss)
     return Error{ErrorCode::kCorruptPayload,
-                 setup.directory.string() + ": rounds that its snapshot needs are missing"};
-  all.journal = Journal(limits, *closed_until);
+                 loss_text(*all) +
+                     ". Nothing was changed. A backup of the directory loses nothing; "
+                     "--accept-loss goes on from the last good state, and keeps the damaged files "
+                     "as *.damaged"};
+  all->left.notes = {loss_text(*all) + ", which is used"};
   return all;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Follower>> last_model(const TrainingSetup& setup, LayerTable* layers) {
+Result<LastModel> last_model(const TrainingSetup& setup) {
   Workers alone(1);
   Result<Reopened> all = reopened(setup, alone);
   if (!all.ok()) return all.error();
-  if (layers != nullptr) *layers = all->setup.engine.layers;
-  return std::move(all->model);
+  return LastModel{.model = std::move(all->model),
+                   .layers = all->setup.engine.layers,
+                   .notes = std::move(all->left.notes)};
 }
 
 Result<std::unique_ptr<Training>> Training::resume(const TrainingSetup& setup, Workers& workers) {
@@ -203,8 +235,12 @@ Result<std::unique_ptr<Training>> Training::resume(const TrainingSetup& setup, W
   training->compressor_ = std::move(all->compressor);
   training->journal_ = std::move(all->journal);
   training->planner_ = planner_of(all->setup, elements);
-  const Status kept = training->start_journal();
+  training->notes_ = std::move(all->left.notes);
+  Status kept = set_aside(all->left.damaged);
+  if (kept.ok()) kept = cut_off(all->left.torn);
+  if (kept.ok()) kept = training->start_journal();
   if (!kept.ok()) return kept.error();
+  remove_set_aside(all->left.damaged);
   return training;
 }
 
@@ -220,21 +256,22 @@ Status Training::keep_journal() {
   if (setup_.directory.empty()) return Done{};
   State state = model_->save();
   if (compressor_) compressor_->save(state);
-  state.values[kClosedUntil] = journal_.end();
+  const RoundId end = journal_.end();
+  state.values[kClosedUntil] = std::vector<std::uint64_t>{end.step, end.part};
   const std::string layers = to_message(setup_.engine.layers).SerializeAsString();
   const ByteView bytes = std::as_bytes(std::span(layers));
   state.blobs[kLayers].assign(bytes.begin(), bytes.end());
-  return journal_.keep_in(setup_.directory, std::move(state), model_->next_round());
+  return journal_.keep_in(setup_.directory, setup_.run, std::move(state), model_->next_round());
 }
 
-std::optional<Contributed> Training::last_of(std::size_t slot, std::uint64_t from) const {
+std::optional<Contributed> Training::last_of(std::size_t slot, RoundId from) const {
   std::optional<Contributed> open = book_.last_of(slot);
   return open ? open : journal_.last_of(slot, from);
 }
 
 Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
   ClosingRound closing = book_.close();
-  const Follower::OpenRound open = model_->open_round(closing.step).value();
+  const std::size_t elements = model_->open_round(closing.round).value();
   std::vector<Submission> submissions;
   submissions.reserve(closing.members.size());
   float weights = 0;
@@ -242,8 +279,8 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
     submissions.push_back({.weight = entry.weight, .payload = entry.payload});
     weights += entry.weight;
   }
-  RoundMean mean = mean_of_round(submissions, open.elements, workers_).value();
-  RoundOutcome outcome{.step = closing.step,
+  RoundMean mean = mean_of_round(submissions, elements, workers_).value();
+  RoundOutcome outcome{.round = closing.round,
                        .from = journal_.end(),
                        .members = closing.members.size(),
                        .size = size_of(submissions, mean)};
@@ -252,9 +289,9 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
     outcome.decision =
         planner_->round_closed(facts_of(submissions, mean.values, conditions, model_->plan()));
   }
-  SentPayloads sent{.step = closing.step};
+  SentPayloads sent{.round = closing.round};
   JournalRound round{
-      .step = closing.step, .from = outcome.from, .part = open.part, .elements = open.elements};
+      .id = closing.round, .from = outcome.from, .number = journal_.closed(), .elements = elements};
   for (Entry& entry : closing.members) {
     if (entry.has_submitted) {
       round.contributors.push_back({.slot = entry.slot,
@@ -263,28 +300,29 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
       outcome.arrivals.push_back(entry.at);
     }
     if (entry.payload.empty()) continue;
-    sent.parts.push_back({.slot = entry.slot,
-                          .share = entry.weight / weights,
-                          .payload = std::make_shared<const ByteBuffer>(std::move(entry.payload))});
+    sent.payloads.push_back(
+        {.slot = entry.slot,
+         .share = entry.weight / weights,
+         .payload = std::make_shared<const ByteBuffer>(std::move(entry.payload))});
   }
   outcome.contributors = round.contributors;
   if (compressor_) {
     round.whole = std::make_shared<const ByteBuffer>(std::move(mean.payload));
-    compressor_->compress(mean, round.step);
+    compressor_->compress(mean, round.id.step);
   }
   round.mean = std::make_shared<const ByteBuffer>(std::move(mean.payload));
   if (outcome.decision) round.next_plan = outcome.decision->plan;
   Status logged = journal_.log(round);
   if (!logged.ok()) return logged.error();
   round.whole.reset();
-  model_->closed({.round = {.step = round.step, .part = round.part},
+  model_->closed({.round = round.id,
                   .values = std::make_shared<const std::vector<float>>(std::move(mean.values)),
                   .next_plan = round.next_plan});
-  journal_.add(std::move(round), model_->next_round());
+  journal_.add(std::move(round), model_->next_round().step);
   outcome.next = model_->next_to_close();
   book_.expect(outcome.next);
   const auto period = static_cast<std::uint64_t>(model_->plan().period_steps);
-  while (!sent_.empty() && sent_.front().step + kSentRounds * period <= outcome.step)
+  while (!sent_.empty() && sent_.front().round.step + kSentRounds * period <= outcome.round.step)
     sent_.pop_front();
   // Payloads are as much as the mean, for each replica: only where one of them is better off.
   if (std::ranges::find(mean.down, WayDown::kForwarded, &DownLoad::way) != mean.down.end())
@@ -296,8 +334,8 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
   return outcome;
 }
 
-const SentPayloads* Training::sent(std::uint64_t step) const {
-  const auto found = std::ranges::find(sent_, step, &SentPayloads::step);
+const SentPayloads* Training::sent(RoundId round) const {
+  const auto found = std::ranges::find(sent_, round, &SentPayloads::round);
   return found == sent_.end() ? nullptr : &*found;
 }
 

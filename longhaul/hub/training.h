@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "longhaul/base/workers.h"
@@ -21,22 +22,24 @@ namespace longhaul {
 struct TrainingSetup {
   EngineSetup engine;          // as the replicas have it
   std::uint64_t steps = 0;     // of the run; 0: until it is told
-  bool may_look_ahead = true;  // false for AdamW
+  bool may_look_ahead = true;  // false: a planner never does, though the optimizer may allow it
   std::size_t replicas = 1;
   RoundPolicy policy;
   std::filesystem::path directory;  // of the journal; empty: in memory only
   JournalLimits journal;
+  std::uint64_t run = 0;      // which one the journal is of
+  bool accepts_loss = false;  // goes on although rounds that had closed cannot be read any more
 };
 
 // What members sent in a round, for those to whom it is cheaper than the mean.
 struct SentPayloads {
-  std::uint64_t step = 0;
-  struct Part {
+  RoundId round;
+  struct One {
     std::size_t slot = 0;
     float share = 0;  // of the mean
     SharedBytes payload;
   };
-  std::vector<Part> parts;  // in replica order; only those that sent something
+  std::vector<One> payloads;  // in replica order; only those that sent something
 
   // What goes to this replica: all but its own.
   [[nodiscard]] std::size_t bytes_for(std::size_t slot) const;
@@ -44,9 +47,9 @@ struct SentPayloads {
 
 // A round that has closed.
 struct RoundOutcome {
-  std::uint64_t step = 0;
-  std::uint64_t from = 0;  // no other round closed from this step on
-  std::uint64_t next = 0;  // the round after it
+  RoundId round;
+  RoundId from;  // no other round closed from this one on
+  RoundId next;  // that closes after it
   std::size_t members = 0;
   RoundSize size;  // the largest that a member has sent and is sent
   std::vector<Contributor> contributors;
@@ -54,10 +57,13 @@ struct RoundOutcome {
   std::optional<Decision> decision;  // a new plan, which goes with the mean
 };
 
-// What a hub's directory holds, without a hub: nothing, if there is none. Nothing is written.
-// `layers`, if it is there, gets those of the model.
-Result<std::unique_ptr<Follower>> last_model(const TrainingSetup& setup,
-                                             LayerTable* layers = nullptr);
+// What a hub's directory holds, without a hub. Nothing is written.
+struct LastModel {
+  std::unique_ptr<Follower> model;  // nothing, if there is none
+  LayerTable layers;
+  std::vector<std::string> notes;  // what is damaged, a sentence each
+};
+Result<LastModel> last_model(const TrainingSetup& setup);
 
 class Training {
  public:
@@ -66,7 +72,9 @@ class Training {
   static Result<std::unique_ptr<Training>> start(const TrainingSetup& setup,
                                                  std::vector<float> initial,
                                                  const Conditions& conditions, Workers& workers);
-  // Goes on where an earlier hub was killed. Nothing, if its directory holds none.
+  // Goes on where an earlier hub was killed. Nothing, if its directory holds none. Refuses if
+  // rounds are lost that had closed, unless the setup accepts it; then it goes on at the last state
+  // that can be put together, and keeps what is damaged.
   static Result<std::unique_ptr<Training>> resume(const TrainingSetup& setup, Workers& workers);
 
   // The run has so many steps, no fewer than its model has done.
@@ -77,9 +85,11 @@ class Training {
   [[nodiscard]] const Follower& model() const { return *model_; }
   [[nodiscard]] const LayerTable& layers() const { return setup_.engine.layers; }
   [[nodiscard]] const Journal& journal() const { return journal_; }
-  [[nodiscard]] const SentPayloads* sent(std::uint64_t step) const;
-  // The last update of this slot that is in a round of this step or a later one, closed or not.
-  [[nodiscard]] std::optional<Contributed> last_of(std::size_t slot, std::uint64_t from) const;
+  // What was damaged when it was resumed, a sentence each.
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+  [[nodiscard]] const SentPayloads* sent(RoundId round) const;
+  // The last update of this slot that is in this round or a later one, closed or not.
+  [[nodiscard]] std::optional<Contributed> last_of(std::size_t slot, RoundId from) const;
   // The plan to begin with, and why.
   [[nodiscard]] const Decision& first_decision() const { return first_; }
   [[nodiscard]] const Plan& first_plan() const { return first_.plan; }
@@ -90,7 +100,7 @@ class Training {
 
  private:
   Training(const TrainingSetup& setup, std::vector<float> initial, const Decision& first,
-           std::uint64_t first_round, Workers& workers);
+           RoundId first_round, Workers& workers);
   Status start_journal();
   Status keep_journal();
 
@@ -101,6 +111,7 @@ class Training {
   std::unique_ptr<MeanCompressor> compressor_;  // of two-way recipes
   RoundBook book_;
   Journal journal_;
+  std::vector<std::string> notes_;
   std::unique_ptr<Planner> planner_;
   std::deque<SentPayloads> sent_;
 };

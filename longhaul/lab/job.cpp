@@ -34,7 +34,8 @@ Result<EngineSetup> engine_setup(const Job& job, const LayerTable& layers) {
       .clip = train.clip,
       .seed = job.seed,
       .layers = layers,
-      .final_average = final_average};
+      .final_average = final_average,
+      .replicas = job.scenario.replicas.size()};
 }
 
 }  // namespace longhaul::lab

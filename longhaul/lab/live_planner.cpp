@@ -20,16 +20,10 @@ Bandwidth truth(const RateTrace& rate, Seconds time) {
 
 }  // namespace
 
-LivePlanner::LivePlanner(const Recipe& recipe, const Scenario& scenario,
-                         const std::vector<SimulatedPeer>& peers, RoundSizes sizes,
-                         std::uint64_t seed)
-    : planner_(make_planner({.kind = recipe.planner,
-                             .plan = recipe.plan,
-                             .may_look_ahead = scenario.train.optimizer != "adamw",
-                             .seed = seed,
-                             .steps = scenario.train.steps},
-                            std::move(sizes))),
-      knows_links_(recipe.planner == PlannerKind::kClairvoyant) {
+LivePlanner::LivePlanner(const PlannerSetup& setup, const Scenario& scenario,
+                         const std::vector<SimulatedPeer>& peers, RoundSizes sizes)
+    : planner_(make_planner(setup, std::move(sizes))),
+      knows_links_(setup.kind == PlannerKind::kClairvoyant) {
   for (const SimulatedPeer& peer : peers) {
     const ReplicaSettings& replica = scenario.replicas[links_.size()];
     Link& link = links_.emplace_back(Link{.model = peer.link});

@@ -20,8 +20,8 @@ namespace longhaul::lab {
 class LivePlanner {
  public:
   // `peers` are the links of the scenario, which are probed once, before the first step.
-  LivePlanner(const Recipe& recipe, const Scenario& scenario,
-              const std::vector<SimulatedPeer>& peers, RoundSizes sizes, std::uint64_t seed);
+  LivePlanner(const PlannerSetup& setup, const Scenario& scenario,
+              const std::vector<SimulatedPeer>& peers, RoundSizes sizes);
 
   // The plan of the rounds to come; at first, the one to begin with.
   [[nodiscard]] const Plan& plan() const { return plan_; }

@@ -5,6 +5,7 @@
 #include "longhaul/base/text.h"
 #include "longhaul/lab/run.h"
 #include "longhaul/lab/scenario_keys.h"
+#include "longhaul/sync/optimizer.h"
 #include "longhaul/sync/recipe.h"
 
 namespace longhaul::lab {
@@ -93,12 +94,10 @@ Status check_together(const std::string& text, const Recipe& recipe, const Train
     return refuse("residual_decay: it keeps no residual");
   if (bits_of(recipe.codec.values) <= 2 && !keeps_residual)
     return refuse("codec: values of 1 or 2 bits need a residual, and it keeps none");
-  if (plan.merge == Merge::kAhead && train.optimizer == "adamw")
+  if (plan.merge == Merge::kAhead && !can_be_foreseen(parse_optimizer(train.optimizer).value()))
     return refuse("merge = ahead foresees steps of sgd, momentum or nesterov, not of adamw");
-  if (plan.period_steps > 1 && !has_local_steps(plan.merge)) {
-    return refuse("period_steps above 1 needs local steps, which merge = " +
-                  std::string(name_of(plan.merge)) + " has not");
-  }
+  const Status within_limits = check_plan_limits(plan);
+  if (!within_limits.ok()) return refuse(within_limits.error().message);
   if (plan.period_steps > 1 && static_cast<std::size_t>(plan.period_steps) > train.steps) {
     return refuse("period_steps " + std::to_string(plan.period_steps) +
                   " is longer than the run, train.steps = " + std::to_string(train.steps) +
@@ -115,9 +114,6 @@ Status check_together(const std::string& text, const Recipe& recipe, const Train
     return refuse("a compressed mean is of the whole model, and its plan fixed");
   if (recipe.is_two_way && plan.merge == Merge::kAnchor)
     return refuse("merge = anchor tells all again in every round: a mean may hold nothing back");
-  if (local.fragments > plan.period_steps)
-    return refuse("period_steps must be at least the number of fragments, " +
-                  std::to_string(local.fragments));
   if (local.fragments > 1 && plan.merge != Merge::kLate && plan.merge != Merge::kOuter)
     return refuse("a model in fragments needs merge = late or outer");
   return Done{};

@@ -1,6 +1,7 @@
 #include "longhaul/lab/replay.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,45 +28,54 @@ std::vector<Seconds> times_of(const Scenario& scenario, const std::vector<StepWi
   latencies.reserve(replicas);
   for (const SimulatedPeer& peer : peers) latencies.push_back(peer.link.latency);
   Timekeeper keeper(run, std::move(latencies));
-  const auto note = [&](std::size_t replica, std::size_t step, bool is_up, Seconds begin,
+  const auto note = [&](std::size_t replica, RoundId round, bool is_up, Seconds begin,
                         const Passage& passage, double bytes) {
     keeper.transferred({.replica = replica,
                         .is_up = is_up,
-                        .round = {.step = step},
+                        .round = round,
                         .begin = begin,
                         .first_byte = passage.first_byte,
                         .end = passage.end,
                         .bytes = static_cast<std::size_t>(bytes)});
     return passage.end;
   };
-  const auto delay = static_cast<std::size_t>(run.delay_steps);
+  const auto delay = static_cast<std::size_t>(run.plan.delay_steps);
   std::vector<SimulatedLink> links;
   links.reserve(replicas);
   for (const SimulatedPeer& peer : peers) links.emplace_back(peer.link);
   std::vector<Seconds> now(replicas);
-  std::vector<std::vector<Seconds>> arrived;  // by round, then by replica
+  std::map<RoundId, std::vector<Seconds>> arrived;  // by replica
   std::vector<Seconds> times;
   for (std::size_t step = 0; step < wires.size(); ++step) {
-    const StepWire& wire = wires[step];
     run.wire.emplace_back();
-    const std::size_t senders = wire.up.size();  // none: the step had no round
-    Seconds closed{};
     for (std::size_t i = 0; i < replicas; ++i) {
       const Seconds begin = now[i];
       now[i] += scenario.replicas[i].step_time;
       keeper.computed(step, i, begin, now[i]);
     }
-    for (std::size_t i = 0; i < senders; ++i)
-      closed = std::max(
-          closed, note(i, step, true, now[i], links[i].send_up(now[i], wire.up[i]), wire.up[i]));
-    std::vector<Seconds>& back = arrived.emplace_back();
-    for (std::size_t i = 0; i < senders; ++i)
-      back.push_back(
-          note(i, step, false, closed, links[i].send_down(closed, wire.down[i]), wire.down[i]));
-    for (std::size_t i = 0; step >= delay && i < arrived[step - delay].size(); ++i) {
-      const Seconds begin = now[i];
-      now[i] = std::max(now[i], arrived[step - delay][i]);
-      keeper.waited(step, i, begin, now[i]);
+    std::map<std::uint32_t, Seconds> closed;  // by part
+    for (std::size_t i = 0; i < replicas; ++i) {
+      for (const auto& [part, wire] : wires[step]) {
+        const Passage passage = links[i].send_up(now[i], wire.up[i]);
+        closed[part] = std::max(
+            closed[part], note(i, {.step = step, .part = part}, true, now[i], passage, wire.up[i]));
+      }
+    }
+    for (const auto& [part, wire] : wires[step]) {
+      const RoundId round{.step = step, .part = part};
+      for (std::size_t i = 0; i < replicas; ++i) {
+        const Passage passage = links[i].send_down(closed[part], wire.down[i]);
+        arrived[round].push_back(note(i, round, false, closed[part], passage, wire.down[i]));
+      }
+    }
+    if (step >= delay && !wires[step - delay].empty()) {
+      const auto due = arrived.lower_bound({.step = step - delay});
+      const auto later = arrived.lower_bound({.step = step - delay + 1});
+      for (std::size_t i = 0; i < replicas; ++i) {
+        const Seconds begin = now[i];
+        for (auto mean = due; mean != later; ++mean) now[i] = std::max(now[i], mean->second[i]);
+        keeper.waited(step, i, begin, now[i]);
+      }
     }
     times.push_back(*std::ranges::max_element(now));
   }
@@ -76,15 +86,16 @@ std::vector<Seconds> times_of(const Scenario& scenario, const std::vector<StepWi
 
 Result<RunResult> replay(const Scenario& scenario, RunResult run) {
   if (!run.plans.empty()) return cannot(run, "its plan depends on the links; run it again");
-  if (run.period_steps < 1 || run.delay_steps < 0) return cannot(run, "damaged plan");
+  if (!check_plan_limits(run.plan).ok()) return cannot(run, "damaged plan");
   if (run.wire.size() != run.losses.size() || run.wire.empty())
     return cannot(run, "the log holds no bytes by step");
   const std::size_t replicas = scenario.replicas.size();
-  for (const StepWire& wire : run.wire) {
-    if (wire.up.empty() && wire.down.empty()) continue;
-    if (wire.up.size() != replicas || wire.down.size() != replicas)
-      return cannot(run, "expected " + std::to_string(replicas) + " replicas, got " +
-                             std::to_string(wire.up.size()));
+  for (const StepWire& wires : run.wire) {
+    for (const auto& [part, wire] : wires) {
+      if (wire.up.size() != replicas || wire.down.size() != replicas)
+        return cannot(run, "expected " + std::to_string(replicas) + " replicas, got " +
+                               std::to_string(wire.up.size()));
+    }
   }
   const Result<RecipeChoice> choice = parse_recipe_choice(run.recipe);
   if (!choice.ok()) return choice.error();

@@ -76,7 +76,7 @@ Json group_of(const Summary& summary, const std::vector<RunResult>& runs) {
           {"steps_to_target", median_or_null(summary.steps_to_target)},
           {"step_time_s", median_or_null(summary.step_time_s)},
           {"virtual_s", first.virtual_time.count()},
-          {"delay_steps", first.delay_steps},
+          {"delay_steps", first.plan.delay_steps},
           {"mean_step_s", mean_parts(summary, runs)},
           {"by_replica_s", std::move(by_replica)},
           {"plans", std::move(plans)},
@@ -111,8 +111,8 @@ Json map_of(const Verdict& verdict, const std::vector<RunResult>& runs) {
   for (const Judged& plan : verdict.fixed) {
     const auto run = std::ranges::find(runs, plan.recipe, &RunResult::recipe);
     if (run == runs.end()) continue;
-    cells.push_back({{"keep_ratio", run->keep_ratio},
-                     {"delay_steps", run->delay_steps},
+    cells.push_back({{"keep_ratio", run->plan.keep_ratio},
+                     {"delay_steps", run->plan.delay_steps},
                      {"time_s", plan.time_s ? Json(*plan.time_s) : Json()},
                      {"is_best", plan.recipe == verdict.best_fixed.recipe}});
   }
@@ -120,7 +120,7 @@ Json map_of(const Verdict& verdict, const std::vector<RunResult>& runs) {
   for (const Judged& one : verdict.judged) {
     Json ends = Json::array();
     for (const RunResult& run : runs) {
-      if (run.recipe == one.recipe) ends.push_back({run.keep_ratio, run.delay_steps});
+      if (run.recipe == one.recipe) ends.push_back({run.plan.keep_ratio, run.plan.delay_steps});
     }
     judged.push_back({{"name", one.recipe},
                       {"time_s", one.time_s ? Json(*one.time_s) : Json()},

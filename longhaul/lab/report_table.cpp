@@ -117,13 +117,15 @@ std::string target_cell(const Summary& summary, const TargetSettings& target) {
   return (summary.time_to_target_s ? "<td>" : "<td class=\"missed\">") + body + "</td>";
 }
 
+// "δ 0.05, τ 3, H 1, late", and the codec below.
 std::string plan_cell(const RunResult& run) {
-  return "<td>" +
-         html_escaped("δ " + formatted("%.3g", run.keep_ratio) + ", τ " +
-                      std::to_string(run.delay_steps) +
-                      (run.period_steps > 1 ? ", H " + std::to_string(run.period_steps) : "") +
-                      (run.merge == "optimizer" ? "" : ", " + run.merge)) +
-         "<small>" + html_escaped(run.codec) + "</small></td>";
+  std::string text;
+  for (const PlanCell& knob : plan_cells(run.plan)) {
+    if (!text.empty()) text += ", ";
+    if (!knob.symbol.empty()) text += knob.symbol + ' ';
+    text += knob.value;
+  }
+  return "<td>" + html_escaped(text) + "<small>" + html_escaped(run.codec) + "</small></td>";
 }
 
 // Long names break behind a colon.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,14 +35,16 @@ struct Span {
   Seconds latency{};
 };
 
-// Bytes of the round of one step, by replica, and how long they occupied the line; empty: the step
-// had none.
-struct StepWire {
+// Bytes of one round, by replica, and how long they occupied the line.
+struct RoundWire {
   std::vector<double> up;
   std::vector<double> down;
   std::vector<double> up_line_s;
   std::vector<double> down_line_s;
 };
+
+// The rounds of one step, by part; empty: the step had none.
+using StepWire = std::map<std::uint32_t, RoundWire>;
 
 // Where the time of one replica went, over the whole run.
 struct TimeSpent {
@@ -95,10 +98,7 @@ struct RunResult {
   // Of a rehearsal: by formula, before it started; and steps that the machine was too slow for.
   std::optional<Seconds> predicted_step_time;
   std::size_t late_steps = 0;
-  double keep_ratio = 1;  // of the plan at the end, as the next three
-  int delay_steps = 0;
-  int period_steps = 1;
-  std::string merge = "optimizer";
+  Plan plan;  // at the end
   std::string codec;
   std::vector<PlanPoint> plans;  // what a planner decided; empty for fixed plans
   std::vector<EvalPoint> evaluations;

@@ -47,17 +47,55 @@ Json rate_json(const RatePoint& point) {
           {"down_bits_per_s", finite_or_null(point.down_bits_per_s)}};
 }
 
-Json wire_json(const StepPoint& point, const StepWire& wire) {
+void put_wire(const RoundWire& wire, Json& json) {
+  json["bytes_up"] = wire.up;
+  json["bytes_down"] = wire.down;
+  json["line_up_s"] = wire.up_line_s;
+  json["line_down_s"] = wire.down_line_s;
+}
+
+void add_to(std::vector<double>& sum, const std::vector<double>& values) {
+  sum.resize(std::max(sum.size(), values.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
+}
+
+// The sum over the rounds of the step; each of them too, if it is not of part 0 alone.
+Json wire_json(const StepPoint& point, const StepWire& wires) {
+  RoundWire sum;
+  Json rounds = Json::array();
+  for (const auto& [part, wire] : wires) {
+    add_to(sum.up, wire.up);
+    add_to(sum.down, wire.down);
+    add_to(sum.up_line_s, wire.up_line_s);
+    add_to(sum.down_line_s, wire.down_line_s);
+    rounds.push_back({{"part", part}});
+    put_wire(wire, rounds.back());
+  }
   Json step = step_json(point);
-  step["bytes_up"] = wire.up;
-  step["bytes_down"] = wire.down;
-  step["line_up_s"] = wire.up_line_s;
-  step["line_down_s"] = wire.down_line_s;
+  put_wire(sum, step);
+  if (!wires.empty() && wires.rbegin()->first > 0) step["rounds"] = std::move(rounds);
   return step;
 }
 
 std::vector<double> numbers(const Json& event, const char* key) {
   return event.value(key, std::vector<double>{});
+}
+
+RoundWire wire_from_json(const Json& json) {
+  return {.up = json.at("bytes_up"),
+          .down = json.at("bytes_down"),
+          .up_line_s = numbers(json, "line_up_s"),
+          .down_line_s = numbers(json, "line_down_s")};
+}
+
+StepWire wires_from_json(const Json& event) {
+  StepWire wires;
+  if (event.contains("rounds")) {
+    for (const Json& round : event.at("rounds")) wires[round.at("part")] = wire_from_json(round);
+  } else if (RoundWire wire = wire_from_json(event); !wire.up.empty() || !wire.down.empty()) {
+    wires[0] = std::move(wire);
+  }
+  return wires;
 }
 
 Span span_from_json(const Json& json) {
@@ -73,31 +111,8 @@ Span span_from_json(const Json& json) {
           .latency = Seconds(json.value("latency_s", 0.0))};
 }
 
-Json plan_json(const PlanPoint& point) {
-  return {{"step", point.step},
-          {"time_s", point.time.count()},
-          {"keep_ratio", point.plan.keep_ratio},
-          {"delay_steps", point.plan.delay_steps},
-          {"period_steps", point.plan.period_steps},
-          {"merge", name_of(point.plan.merge)},
-          {"predicted_step_time_s", finite_or_null(point.predicted_step_time.count())},
-          {"reason", point.reason}};
-}
-
-PlanPoint plan_from_json(const Json& json) {
-  const Result<Merge> merge = parse_merge(json.at("merge").get<std::string>());
-  return {.step = json.at("step"),
-          .time = Seconds(number_or_nan(json, "time_s")),
-          .plan = {.keep_ratio = json.at("keep_ratio"),
-                   .delay_steps = json.at("delay_steps"),
-                   .period_steps = json.value("period_steps", 1),
-                   .merge = merge.ok() ? *merge : Merge::kOptimizer},
-          .predicted_step_time = Seconds(number_or_nan(json, "predicted_step_time_s")),
-          .reason = json.at("reason")};
-}
-
 // Adds one event to the run that is being read; true when it was the last one of the run.
-bool take_event(const Json& event, RunResult& run) {
+Result<bool> take_event(const Json& event, RunResult& run) {
   const auto name = event.at("event").get<std::string>();
   if (name == "run_started") {
     run = {};
@@ -105,18 +120,16 @@ bool take_event(const Json& event, RunResult& run) {
     run.losses.push_back({.step = event.at("step"),
                           .time = Seconds(number_or_nan(event, "time_s")),
                           .loss = number_or_nan(event, "loss")});
-    if (event.contains("bytes_up"))
-      run.wire.push_back({.up = event.at("bytes_up"),
-                          .down = event.at("bytes_down"),
-                          .up_line_s = numbers(event, "line_up_s"),
-                          .down_line_s = numbers(event, "line_down_s")});
+    if (event.contains("bytes_up")) run.wire.push_back(wires_from_json(event));
   } else if (name == "evaluation") {
     run.evaluations.push_back({.step = event.at("step"),
                                .time = Seconds(number_or_nan(event, "time_s")),
                                .loss = number_or_nan(event, "loss"),
                                .accuracy = number_or_nan(event, "accuracy")});
   } else if (name == "plan") {
-    run.plans.push_back(plan_from_json(event));
+    Result<PlanPoint> point = plan_point_from_json(event);
+    if (!point.ok()) return point.error();
+    run.plans.push_back(*std::move(point));
   } else if (name == "activity") {
     run.timeline.push_back(span_from_json(event));
   } else if (name == "rate") {
@@ -124,14 +137,15 @@ bool take_event(const Json& event, RunResult& run) {
                          .up_bits_per_s = number_or_nan(event, "up_bits_per_s"),
                          .down_bits_per_s = number_or_nan(event, "down_bits_per_s")});
   } else if (name == "run_finished") {
-    RunResult finished = run_from_json(event);
-    finished.losses = std::move(run.losses);
-    finished.wire = std::move(run.wire);
-    finished.plans = std::move(run.plans);
-    finished.evaluations = std::move(run.evaluations);
-    finished.timeline = std::move(run.timeline);
-    finished.rates = std::move(run.rates);
-    run = std::move(finished);
+    Result<RunResult> finished = run_from_json(event);
+    if (!finished.ok()) return finished.error();
+    finished->losses = std::move(run.losses);
+    finished->wire = std::move(run.wire);
+    finished->plans = std::move(run.plans);
+    finished->evaluations = std::move(run.evaluations);
+    finished->timeline = std::move(run.timeline);
+    finished->rates = std::move(run.rates);
+    run = *std::move(finished);
     return true;
   }
   return false;
@@ -144,7 +158,7 @@ Json results_json(const Scenario& scenario, const std::vector<RunResult>& runs, 
   for (const RunResult& run : runs) {
     Json json = run_json(run);
     json["plans"] = Json::array();
-    for (const PlanPoint& point : run.plans) json["plans"].push_back(plan_json(point));
+    for (const PlanPoint& point : run.plans) json["plans"].push_back(plan_point_json(point));
     if (curves == Curves::kIncluded) {
       json["evaluations"] = Json::array();
       for (const EvalPoint& point : run.evaluations)
@@ -181,7 +195,7 @@ Json verdict_json(const Verdict& verdict) {
 void write_run_events(EventLog& log, const RunResult& run) {
   log.write("run_started",
             {{"recipe", run.recipe}, {"settings", run.settings}, {"seed", run.seed}});
-  for (const PlanPoint& point : run.plans) log.write("plan", plan_json(point));
+  for (const PlanPoint& point : run.plans) log.write("plan", plan_point_json(point));
   for (std::size_t i = 0; i < run.losses.size(); ++i) {
     log.write("step", i < run.wire.size() ? wire_json(run.losses[i], run.wire[i])
                                           : step_json(run.losses[i]));
@@ -199,7 +213,9 @@ Result<std::vector<RunResult>> read_run_events(std::istream& in) {
   RunResult run;
   try {
     for (const Json& event : *events) {
-      if (take_event(event, run)) runs.push_back(std::exchange(run, {}));
+      const Result<bool> is_last = take_event(event, run);
+      if (!is_last.ok()) return is_last.error();
+      if (*is_last) runs.push_back(std::exchange(run, {}));
     }
   } catch (const nlohmann::json::exception& error) {
     return Error{ErrorCode::kInvalidArgument, error.what()};

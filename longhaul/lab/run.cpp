@@ -66,13 +66,13 @@ class Run {
     std::vector<Seconds> latencies;
     for (const SimulatedPeer& peer : *peers) latencies.push_back(peer.link.latency);
     times_ = std::make_unique<Timekeeper>(result_, std::move(latencies));
-    if (recipe_.planner != PlannerKind::kNone) start_planner(*peers);
-    const Result<EngineSetup> setup = engine_setup({.scenario = scenario_,
-                                                    .recipe = {.recipe = recipe_, .lr = lr_},
-                                                    .recipe_text = request_.recipe.text,
-                                                    .seed = request_.seed},
-                                                   workload_.layers());
+    Result<EngineSetup> setup = engine_setup({.scenario = scenario_,
+                                              .recipe = {.recipe = recipe_, .lr = lr_},
+                                              .recipe_text = request_.recipe.text,
+                                              .seed = request_.seed},
+                                             workload_.layers());
     if (!setup.ok()) return setup.error();
+    if (recipe_.planner != PlannerKind::kNone) start_planner(*peers, *setup);
     if (recipe_.is_two_way)
       network_->compress_means(
           make_mean_compressor(*setup, workload_.initial_parameters().size(), workers_));
@@ -126,19 +126,20 @@ class Run {
     return network_->load(state);
   }
 
-  void start_planner(const std::vector<SimulatedPeer>& peers) {
+  void start_planner(const std::vector<SimulatedPeer>& peers, EngineSetup& setup) {
     const RoundSizes sizes(recipe_.codec, workload_.initial_parameters().size(), peers.size(), {},
                            recipe_.means_down(), workload_.layers());
-    planner_ = std::make_unique<LivePlanner>(recipe_, scenario_, peers, sizes, request_.seed);
-    recipe_.plan = planner_->plan();
+    planner_ = std::make_unique<LivePlanner>(planner_setup(setup), scenario_, peers, sizes);
+    setup.recipe.plan = planner_->plan();
     network_->plan_with([this](const ClosedRound& round) { return planner_->round_closed(round); });
   }
 
-  void add_replica(std::size_t i, const EngineSetup& setup) {
+  void add_replica(std::size_t i, EngineSetup setup) {
+    setup.slot = i;
     Replica replica{.learner = workload_.make_learner(i),
                     .workers = std::make_unique<Workers>(1),
                     .step_time = scenario_.replicas[i].step_time};
-    replica.engine = std::make_unique<Engine>(setup, replica.learner->parameters(),
+    replica.engine = std::make_unique<Engine>(std::move(setup), replica.learner->parameters(),
                                               network_->exchange(i), *replica.workers);
     replicas_.push_back(std::move(replica));
   }
@@ -240,11 +241,7 @@ class Run {
     result_.bytes_up = network_->bytes_up();
     result_.bytes_down = network_->bytes_down();
     result_.digest = digest_text(shared);
-    const Plan& plan = replicas_[0].engine->plan();
-    result_.keep_ratio = plan.keep_ratio;
-    result_.delay_steps = plan.delay_steps;
-    result_.period_steps = plan.period_steps;
-    result_.merge = name_of(plan.merge);
+    result_.plan = replicas_[0].engine->plan();
     result_.codec = recipe_.codec.name();
     if (planner_) result_.plans = planner_->decisions();
     fill_in_times(scenario_, result_);

@@ -90,22 +90,21 @@ Json run_json(const RunResult& run) {
             {"step_time_s", finite_or_null(run.step_time.count())},
             {"efficiency", finite_or_null(run.efficiency)},
             {"bytes_up", run.bytes_up},
-            {"bytes_down", run.bytes_down},
-            {"keep_ratio", run.keep_ratio},
-            {"delay_steps", run.delay_steps},
-            {"period_steps", run.period_steps},
-            {"merge", run.merge},
-            {"codec", run.codec},
-            {"non_finite_steps", run.non_finite_steps},
-            {"predicted_step_time_s", value_or_null(run.predicted_step_time)},
-            {"late_steps", run.late_steps},
-            {"digest", run.digest}};
+            {"bytes_down", run.bytes_down}};
+  json.update(plan_json(run.plan));
+  json.update({{"codec", run.codec},
+               {"non_finite_steps", run.non_finite_steps},
+               {"predicted_step_time_s", value_or_null(run.predicted_step_time)},
+               {"late_steps", run.late_steps},
+               {"digest", run.digest}});
   add_time_spent(run, json);
   return json;
 }
 
-RunResult run_from_json(const Json& json) {
-  RunResult run;
+Result<RunResult> run_from_json(const Json& json) {
+  const Result<Plan> plan = plan_from_json(json);
+  if (!plan.ok()) return plan.error();
+  RunResult run{.plan = *plan};
   run.recipe = json.at("recipe");
   run.settings = json.at("settings");
   run.seed = json.at("seed");
@@ -123,10 +122,6 @@ RunResult run_from_json(const Json& json) {
   run.efficiency = number_or_nan(json, "efficiency");
   run.bytes_up = json.at("bytes_up");
   run.bytes_down = json.at("bytes_down");
-  run.keep_ratio = json.at("keep_ratio");
-  run.delay_steps = json.at("delay_steps");
-  run.period_steps = json.value("period_steps", 1);  // logs of older programs do not have it
-  run.merge = json.at("merge");
   run.codec = json.at("codec");
   run.non_finite_steps = json.at("non_finite_steps");
   run.predicted_step_time = maybe<Seconds>(json, "predicted_step_time_s");
@@ -134,6 +129,24 @@ RunResult run_from_json(const Json& json) {
   run.digest = json.at("digest");
   read_time_spent(json, run);
   return run;
+}
+
+Json plan_point_json(const PlanPoint& point) {
+  Json json{{"step", point.step}, {"time_s", point.time.count()}};
+  json.update(plan_json(point.plan));
+  json["predicted_step_time_s"] = finite_or_null(point.predicted_step_time.count());
+  json["reason"] = point.reason;
+  return json;
+}
+
+Result<PlanPoint> plan_point_from_json(const Json& json) {
+  const Result<Plan> plan = plan_from_json(json);
+  if (!plan.ok()) return plan.error();
+  return PlanPoint{.step = json.at("step"),
+                   .time = Seconds(number_or_nan(json, "time_s")),
+                   .plan = *plan,
+                   .predicted_step_time = Seconds(number_or_nan(json, "predicted_step_time_s")),
+                   .reason = json.at("reason")};
 }
 
 }  // namespace longhaul::lab

@@ -9,7 +9,12 @@ namespace longhaul::lab {
 
 nlohmann::ordered_json run_json(const RunResult& run);
 // Throws nlohmann's exceptions.
-RunResult run_from_json(const nlohmann::ordered_json& json);
+Result<RunResult> run_from_json(const nlohmann::ordered_json& json);
+
+// A planner's decision, as a `plan` event has it.
+nlohmann::ordered_json plan_point_json(const PlanPoint& point);
+// Throws nlohmann's exceptions.
+Result<PlanPoint> plan_point_from_json(const nlohmann::ordered_json& json);
 
 // JSON has no NaN and no infinity.
 nlohmann::ordered_json finite_or_null(double value);

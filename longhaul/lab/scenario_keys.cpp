@@ -149,9 +149,9 @@ void add_replica(std::vector<ScenarioKey>& keys) {
 void add_recipe(std::vector<ScenarioKey>& keys) {
   keys.push_back(row("recipe", "keep_ratio", ratio(), LONGHAUL_FIELD(recipe.keep_ratio)));
   keys.push_back(
-      row("recipe", "delay_steps", whole(0, 10'000), LONGHAUL_FIELD(recipe.delay_steps)));
-  keys.push_back(
-      row("recipe", "period_steps", whole(1, 10'000), LONGHAUL_FIELD(recipe.period_steps)));
+      row("recipe", "delay_steps", whole(0, kMostDelaySteps), LONGHAUL_FIELD(recipe.delay_steps)));
+  keys.push_back(row("recipe", "period_steps", whole(1, kMostPeriodSteps),
+                     LONGHAUL_FIELD(recipe.period_steps)));
   keys.push_back(row("recipe", "codec", codec_name(), LONGHAUL_FIELD(recipe.codec)));
   keys.push_back(row("recipe", "merge", one_of(merge_names()), LONGHAUL_FIELD(recipe.merge)));
   keys.push_back(with_fallback(

@@ -30,12 +30,9 @@ std::string recipe_comment(const Scenario& scenario, const std::string& text) {
   const Result<ChosenRecipe> chosen = chosen_recipe(scenario, *choice);
   if (!chosen.ok()) return "";
   const Recipe& recipe = chosen->recipe;
-  const Plan& plan = recipe.plan;
   std::string line = "# " + text + ": codec " + recipe.codec.name();
   if (recipe.planner == PlannerKind::kNone)
-    line += formatted(", keep ratio %g", plan.keep_ratio) + ", delay " +
-            std::to_string(plan.delay_steps) + ", period " + std::to_string(plan.period_steps) +
-            ", merge " + std::string(name_of(plan.merge));
+    line += ", " + plan_text(recipe.plan);
   else
     line += ", its planner chooses the rest";
   return line + formatted(", lr %g", chosen->lr) + '\n';

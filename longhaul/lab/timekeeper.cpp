@@ -54,7 +54,7 @@ void Timekeeper::transferred(const Transfer& transfer) {
   (transfer.is_up ? trip.sent : trip.closed) = transfer.begin;
   (transfer.is_up ? trip.arrived : trip.back) = transfer.end;
   if (step < run_.wire.size()) {
-    StepWire& wire = run_.wire[step];
+    RoundWire& wire = run_.wire[step][transfer.round.part];
     const auto add = [&](std::vector<double>& values, double value) {
       values.resize(latencies_.size());
       values[replica] += value;

@@ -33,8 +33,8 @@ class Timekeeper {
   Timekeeper(RunResult& run, std::vector<Seconds> latencies);
 
   void computed(std::size_t step, std::size_t replica, Seconds begin, Seconds end);
-  // Adds to the bytes of the step, if the run has such a step. A mean comes after the update of its
-  // replica.
+  // Adds to the bytes of its round, if the run has such a step. A mean comes after the update of
+  // its replica.
   void transferred(const Transfer& transfer);
   // For the last mean that had arrived by `end`.
   void waited(std::size_t step, std::size_t replica, Seconds begin, Seconds end);

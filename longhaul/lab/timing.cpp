@@ -12,8 +12,8 @@ namespace {
 // cycle has as many periods as there are rounds on their way, and one more.
 Seconds step_time_slope(const RunResult& run) {
   const std::size_t steps = run.losses.size();
-  const auto period = static_cast<std::size_t>(run.period_steps);
-  const std::size_t cycle = (static_cast<std::size_t>(run.delay_steps) / period + 1) * period;
+  const auto period = static_cast<std::size_t>(run.plan.period_steps);
+  const std::size_t cycle = (static_cast<std::size_t>(run.plan.delay_steps) / period + 1) * period;
   const std::size_t changed = run.plans.empty() ? 0 : run.plans.back().step + 2 * cycle;
   const std::size_t from = std::min(steps, std::max(steps / 3, changed));
   const std::size_t cycles = (steps - from) / cycle;
@@ -62,8 +62,10 @@ std::vector<RatePoint> rates_of(const RunResult& run) {
     std::vector<Carried> down;
     const std::size_t to = std::min(steps, from + group);
     for (std::size_t step = from; step < to; ++step) {
-      add_carried(run.wire[step].up, run.wire[step].up_line_s, up);
-      add_carried(run.wire[step].down, run.wire[step].down_line_s, down);
+      for (const auto& [part, wire] : run.wire[step]) {
+        add_carried(wire.up, wire.up_line_s, up);
+        add_carried(wire.down, wire.down_line_s, down);
+      }
     }
     const RatePoint point{.time = run.losses[to - 1].time,
                           .up_bits_per_s = least_rate(up),

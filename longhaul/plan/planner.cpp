@@ -20,7 +20,7 @@ Decision as_it_is(const Conditions& replicas, const RoundSizes& sizes, const Pla
 
 class FixedPlanner final : public Planner {
  public:
-  FixedPlanner(RoundSizes sizes, const Plan& plan) : sizes_(std::move(sizes)), plan_(plan) {}
+  FixedPlanner(RoundSizes sizes, Plan plan) : sizes_(std::move(sizes)), plan_(std::move(plan)) {}
   Decision first(const Conditions& replicas) override {
     return as_it_is(replicas, sizes_, plan_, "set by the recipe");
   }
@@ -100,7 +100,8 @@ class RandomPlanner final : public Planner {
 
 class AccordionPlanner final : public Planner {
  public:
-  AccordionPlanner(RoundSizes sizes, const Plan& plan) : sizes_(std::move(sizes)), plan_(plan) {}
+  AccordionPlanner(RoundSizes sizes, Plan plan)
+      : sizes_(std::move(sizes)), plan_(std::move(plan)) {}
 
   Decision first(const Conditions& replicas) override {
     return with(replicas, kMuch, "it begins with nearly everything");

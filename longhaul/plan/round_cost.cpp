@@ -36,7 +36,7 @@ void RoundCost::add(const RoundTiming& round, const Conditions& replicas) {
   ++rounds_;
   computing_ += std::ranges::max(replicas, {}, &ReplicaConditions::compute).compute;
   if (rounds_ < kLeastRounds || round.closed_at - since_ < kStretch) return;
-  LONGHAUL_CHECK(round.step > first_step_);
+  if (round.step == first_step_) return;  // many parts, one step
   if (!std::exchange(is_settling_, false)) learn(round, replicas);
   begin(round);
 }

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "longhaul/round/round_id.h"
+
 namespace longhaul {
 
 struct StepRange {
@@ -34,7 +36,7 @@ struct Attendance {
 
 // An update of a replica that is in a round, or will be when it closes.
 struct Contributed {
-  std::uint64_t step = 0;
+  RoundId round;
   Attendance attendance;
 };
 

@@ -2,6 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "longhaul/base/state.h"
+#include "longhaul/base/units.h"
 
 namespace longhaul {
 namespace {
@@ -15,6 +21,107 @@ constexpr std::array kMerges{
     NamedMerge{Merge::kOptimizer, "optimizer"}, NamedMerge{Merge::kOwnStep, "own-step"},
     NamedMerge{Merge::kLate, "late"},           NamedMerge{Merge::kAhead, "ahead"},
     NamedMerge{Merge::kOuter, "outer"},         NamedMerge{Merge::kAnchor, "anchor"}};
+
+Error refused(std::string why) { return {ErrorCode::kMismatch, std::move(why)}; }
+
+bool is_ratio(double value) { return value > 0 && value <= 1; }
+
+Error outside(const char* name, int value, int least, int most) {
+  return refused(std::string(name) + ' ' + std::to_string(value) + ": expected " +
+                 std::to_string(least) + " to " + std::to_string(most));
+}
+
+Error no_value(const std::string& key) { return refused("no value \"" + key + '"'); }
+
+template <typename Json>
+bool read_knob(const Json& json, double& out) {
+  if (json.is_number()) json.get_to(out);
+  return json.is_number();
+}
+
+// Numbers beyond int become its ends, which no limit allows.
+template <typename Json>
+bool read_knob(const Json& json, int& out) {
+  using Limits = std::numeric_limits<int>;
+  if (!json.is_number_integer()) return false;
+  out = json.is_number_unsigned() ? static_cast<int>(std::min<std::uint64_t>(
+                                        json.template get<std::uint64_t>(), Limits::max()))
+                                  : static_cast<int>(std::max<std::int64_t>(
+                                        json.template get<std::int64_t>(), Limits::min()));
+  return true;
+}
+
+template <typename Json>
+bool read_knob(const Json& json, std::string& out) {
+  if (json.is_string()) json.get_to(out);
+  return json.is_string();
+}
+
+template <typename Json, typename T>
+bool read_knob(const Json& json, std::vector<T>& out) {
+  if (!json.is_array()) return false;
+  out.resize(json.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (!read_knob(json[i], out[i])) return false;
+  }
+  return true;
+}
+
+// Reads the knobs of a plan one by one, from the values whose keys begin with `prefix`. Remembers
+// the first fault.
+template <typename Json>
+struct KnobReader {
+  const Json& values;
+  std::string prefix;
+  Status status = Done{};
+
+  template <typename T>
+  T required(const char* name) {
+    if (status.ok() && !values.contains(prefix + name)) status = no_value(prefix + name);
+    return optional(name, T{});
+  }
+
+  template <typename T>
+  T optional(const char* name, T value) {
+    const auto found = values.find(prefix + name);
+    if (found == values.end() || !status.ok() || read_knob(*found, value)) return value;
+    status = refused("no value of the right kind \"" + prefix + name + '"');
+    return value;
+  }
+};
+
+template <typename Json>
+Result<Plan> read_knobs(const Json& values, const std::string& prefix) {
+  KnobReader<Json> reader{.values = values, .prefix = prefix};
+  Plan plan;
+  plan.keep_ratio = reader.template required<double>("keep_ratio");
+  plan.delay_steps = reader.template required<int>("delay_steps");
+  plan.period_steps = reader.optional("period_steps", 1);
+  plan.keep_ratios = reader.optional("keep_ratios", std::vector<double>{});
+  const auto merge_name = reader.template required<std::string>("merge");
+  if (!reader.status.ok()) return reader.status.error();
+  const Result<Merge> merge = parse_merge(merge_name);
+  if (!merge.ok()) return merge.error();
+  plan.merge = *merge;
+  Status within_limits = check_plan_limits(plan);
+  if (!within_limits.ok()) return within_limits.error();
+  return plan;
+}
+
+// "0.05", or "0.02 to 0.08" where replicas differ.
+std::string ratio_text(const Plan& plan) {
+  const auto text = [](double ratio) { return formatted("%.4g", ratio); };
+  if (plan.keep_ratios.empty()) return text(plan.keep_ratio);
+  const auto [least, most] = std::ranges::minmax(plan.keep_ratios);
+  return least == most ? text(least) : text(least) + " to " + text(most);
+}
+
+PlanCell cell_of_steps(const char* name, const char* symbol, int steps) {
+  return {.name = name,
+          .symbol = symbol,
+          .value = std::to_string(steps),
+          .unit = steps == 1 ? "step" : "steps"};
+}
 
 }  // namespace
 
@@ -34,6 +141,72 @@ Result<Merge> parse_merge(std::string_view name) {
   if (row == kMerges.end())
     return Error{ErrorCode::kInvalidArgument, "no merge rule " + std::string(name)};
   return row->merge;
+}
+
+Status check_plan_limits(const Plan& plan, std::size_t replicas) {
+  if (!is_ratio(plan.keep_ratio)) return refused("keep_ratio outside (0, 1]");
+  if (!std::ranges::all_of(plan.keep_ratios, is_ratio))
+    return refused("keep_ratios outside (0, 1]");
+  const std::size_t ratios = plan.keep_ratios.size();
+  if (ratios > kMostKeepRatios || (ratios > 0 && replicas > 0 && ratios != replicas))
+    return refused(
+        "keep_ratios of " + std::to_string(ratios) + " replicas: expected " +
+        (replicas > 0 ? std::to_string(replicas) : "at most " + std::to_string(kMostKeepRatios)));
+  if (plan.delay_steps < 0 || plan.delay_steps > kMostDelaySteps)
+    return outside("delay_steps", plan.delay_steps, 0, kMostDelaySteps);
+  if (plan.period_steps < 1 || plan.period_steps > kMostPeriodSteps)
+    return outside("period_steps", plan.period_steps, 1, kMostPeriodSteps);
+  if (plan.period_steps > 1 && !has_local_steps(plan.merge))
+    return refused("period_steps above 1 needs local steps, which merge = " +
+                   std::string(name_of(plan.merge)) + " has not");
+  return Done{};
+}
+
+nlohmann::ordered_json plan_json(const Plan& plan) {
+  return {{"keep_ratio", plan.keep_ratio},
+          {"delay_steps", plan.delay_steps},
+          {"period_steps", plan.period_steps},
+          {"merge", name_of(plan.merge)},
+          {"keep_ratios", plan.keep_ratios}};
+}
+
+Result<Plan> plan_from_json(const nlohmann::ordered_json& object) {
+  Result<Plan> plan = read_knobs(object, "");
+  if (!plan.ok()) return std::move(plan).error().within("plan");
+  return plan;
+}
+
+void save_plan(const std::string& name, const Plan& plan, State& state) {
+  const nlohmann::ordered_json knobs = plan_json(plan);
+  const std::string prefix = name + '.';
+  for (const auto& [key, value] : knobs.items())
+    state.values[std::string(prefix).append(key)] = value;
+}
+
+Result<Plan> load_plan(const std::string& name, const State& state) {
+  const nlohmann::ordered_json knobs = plan_json(Plan{});
+  const std::string prefix = name + '.';
+  for (const auto& [key, value] : knobs.items()) {
+    const std::string full = std::string(prefix).append(key);
+    if (!state.values.contains(full)) return no_value(full);
+  }
+  Result<Plan> plan = read_knobs(state.values, prefix);
+  if (!plan.ok()) return std::move(plan).error().within(name);
+  return plan;
+}
+
+std::vector<PlanCell> plan_cells(const Plan& plan) {
+  return {{.name = "keep ratio", .symbol = "δ", .value = ratio_text(plan)},
+          cell_of_steps("delay", "τ", plan.delay_steps),
+          cell_of_steps("period", "H", plan.period_steps),
+          {.name = "merge", .value = std::string(name_of(plan.merge))}};
+}
+
+std::string plan_text(const Plan& plan) {
+  std::string text;
+  for (const PlanCell& cell : plan_cells(plan))
+    text += (text.empty() ? "" : ", ") + cell.name + ' ' + cell.value;
+  return text;
 }
 
 }  // namespace longhaul

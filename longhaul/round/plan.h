@@ -1,7 +1,9 @@
 // The knobs that a recipe sets and a planner may move: what all members of a round agree on.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +11,8 @@
 #include "longhaul/base/result.h"
 
 namespace longhaul {
+
+struct State;
 
 // What happens to a mean when it is due.
 enum class Merge : std::uint8_t {
@@ -39,8 +43,46 @@ struct Plan {
   // H: an update is the delta of this many steps; above 1 only where has_local_steps().
   int period_steps = 1;
   Merge merge = Merge::kOptimizer;
+  // The keep ratio of each replica, by slot; empty: all have keep_ratio.
+  std::vector<double> keep_ratios;
+
+  [[nodiscard]] double keep_ratio_of(std::size_t slot) const {
+    return keep_ratios.empty() ? keep_ratio : keep_ratios.at(slot);
+  }
 
   bool operator==(const Plan&) const = default;
 };
+
+// The limits of every plan, wherever it comes from: a recipe, a peer, a file.
+inline constexpr int kMostDelaySteps = 10'000;
+inline constexpr int kMostPeriodSteps = 10'000;
+inline constexpr std::size_t kMostKeepRatios = 10'000;  // so that a checkpoint's header holds them
+
+// Refuses a plan outside of the limits, or with ratios for another number of replicas (0: their
+// number is not known). Whether a plan fits a recipe is for check_plan() to say.
+Status check_plan_limits(const Plan& plan, std::size_t replicas = 0);
+
+// A plan has four forms, and each has one writer and one reader. Proto: exchange/protocol.h. Every
+// reader checks the limits.
+
+// JSON: the keys of a plan in events, results and --json output.
+nlohmann::ordered_json plan_json(const Plan& plan);
+// Ignores keys that it does not know. Logs of older programs may lack period and keep ratios.
+Result<Plan> plan_from_json(const nlohmann::ordered_json& object);
+
+// State: the keys of the JSON form, each behind `name` and a dot. All must be there.
+void save_plan(const std::string& name, const Plan& plan, State& state);
+Result<Plan> load_plan(const std::string& name, const State& state);
+
+// Text: one knob of a plan, as tables show it.
+struct PlanCell {
+  std::string name;    // "delay"
+  std::string symbol;  // "τ"; empty: none is in use
+  std::string value;   // "3"
+  std::string unit;    // "steps"; empty: none
+};
+std::vector<PlanCell> plan_cells(const Plan& plan);
+// "keep ratio 0.05, delay 3, period 1, merge late".
+std::string plan_text(const Plan& plan);
 
 }  // namespace longhaul

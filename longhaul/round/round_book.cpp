@@ -8,39 +8,39 @@
 
 namespace longhaul {
 
-void RoundBook::join(std::size_t slot, float weight, std::uint64_t from_step) {
-  LONGHAUL_CHECK_GE(from_step, next_);
-  members_[slot] = {.weight = weight, .from_step = from_step};
+void RoundBook::join(std::size_t slot, float weight, RoundId from) {
+  LONGHAUL_CHECK(from >= next_);
+  members_[slot] = {.weight = weight, .from = from};
 }
 
 void RoundBook::leave(std::size_t slot) { members_.erase(slot); }
 
-Taken RoundBook::submit(std::size_t slot, std::uint64_t step, ByteBuffer payload, TimePoint now,
+Taken RoundBook::submit(std::size_t slot, RoundId round, ByteBuffer payload, TimePoint now,
                         Attendance attendance) {
-  return take(slot, step,
+  return take(slot, round,
               {.payload = std::move(payload), .attendance = std::move(attendance), .at = now});
 }
 
-Taken RoundBook::reject(std::size_t slot, std::uint64_t step, TimePoint now) {
-  return take(slot, step, {.at = now, .is_rejected = true});
+Taken RoundBook::reject(std::size_t slot, RoundId round, TimePoint now) {
+  return take(slot, round, {.at = now, .is_rejected = true});
 }
 
-Taken RoundBook::take(std::size_t slot, std::uint64_t step, Submitted submitted) {
+Taken RoundBook::take(std::size_t slot, RoundId round, Submitted submitted) {
   const auto member = members_.find(slot);
   if (member == members_.end()) return Taken::kNotMember;
-  if (step < next_) return Taken::kTooLate;
-  if (step < member->second.from_step) return Taken::kNotMember;
+  if (round < next_) return Taken::kTooLate;
+  if (round < member->second.from) return Taken::kNotMember;
   submitted.weight = member->second.weight;
-  const bool is_new = open_[step].try_emplace(slot, std::move(submitted)).second;
+  const bool is_new = open_[round].try_emplace(slot, std::move(submitted)).second;
   return is_new ? Taken::kIn : Taken::kAlreadyIn;
 }
 
 std::optional<Contributed> RoundBook::last_of(std::size_t slot) const {
   std::optional<Contributed> last;
-  for (const auto& [step, round] : open_) {
-    const auto own = round.find(slot);
-    if (own != round.end() && !own->second.is_rejected)
-      last = {.step = step, .attendance = own->second.attendance};
+  for (const auto& [round, submissions] : open_) {
+    const auto own = submissions.find(slot);
+    if (own != submissions.end() && !own->second.is_rejected)
+      last = {.round = round, .attendance = own->second.attendance};
   }
   return last;
 }
@@ -51,7 +51,7 @@ std::optional<TimePoint> RoundBook::closes_at() const {
   std::size_t live = 0;
   std::vector<TimePoint> times;  // of the live members that have submitted
   for (const auto& [slot, member] : members_) {
-    if (member.from_step > next_) continue;
+    if (member.from > next_) continue;
     ++live;
     if (round == open_.end()) continue;
     const auto submitted = round->second.find(slot);
@@ -73,11 +73,11 @@ std::optional<TimePoint> RoundBook::closes_at() const {
 }
 
 ClosingRound RoundBook::close() {
-  ClosingRound closing{.step = next_};
+  ClosingRound closing{.round = next_};
   // Members and those who submitted before they left, in replica order.
   std::map<std::size_t, Entry> entries;
   for (const auto& [slot, member] : members_) {
-    if (member.from_step <= next_) entries[slot] = {.slot = slot, .weight = member.weight};
+    if (member.from <= next_) entries[slot] = {.slot = slot, .weight = member.weight};
   }
   for (auto& [slot, submitted] : open_[next_]) {
     entries[slot] = {.slot = slot,
@@ -89,14 +89,14 @@ ClosingRound RoundBook::close() {
   }
   for (auto& [slot, entry] : entries) closing.members.push_back(std::move(entry));
   open_.erase(next_);
-  ++next_;
+  next_ = after(next_);
   return closing;
 }
 
-void RoundBook::expect(std::uint64_t step) {
-  LONGHAUL_CHECK_GE(step, next_);
-  next_ = step;
-  open_.erase(open_.begin(), open_.lower_bound(step));
+void RoundBook::expect(RoundId round) {
+  LONGHAUL_CHECK(round >= next_);
+  next_ = round;
+  open_.erase(open_.begin(), open_.lower_bound(round));
 }
 
 }  // namespace longhaul

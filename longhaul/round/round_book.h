@@ -1,9 +1,9 @@
 // Which rounds are open, who takes part in them, and when they close. Pure: time comes in, rounds
 // go out; the hub feeds it.
 //
-// Rounds close in order. A round waits for every live member, or, with a smaller quorum, for that
-// share of them and then for a while longer. A round that none of those who are here takes part in
-// closes at once, with what others left behind.
+// Rounds close in the order of their names, by step and then by part. A round waits for every live
+// member, or, with a smaller quorum, for that share of them and then for a while longer. A round
+// that none of those who are here takes part in closes at once, with what others left behind.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,7 @@
 #include "longhaul/base/bytes.h"
 #include "longhaul/base/clock.h"
 #include "longhaul/round/attendance.h"
+#include "longhaul/round/round_id.h"
 
 namespace longhaul {
 
@@ -43,42 +44,42 @@ struct Entry {
 };
 
 struct ClosingRound {
-  std::uint64_t step = 0;
+  RoundId round;
   std::vector<Entry> members;  // in replica order: their weights make the divisor
 };
 
 class RoundBook {
  public:
-  RoundBook(const RoundPolicy& policy, std::uint64_t first_step)
-      : policy_(policy), next_(first_step) {}
+  RoundBook(const RoundPolicy& policy, RoundId first) : policy_(policy), next_(first) {}
 
-  // Member of every round from `from_step` on, which is not before next_step().
-  void join(std::size_t slot, float weight, std::uint64_t from_step);
+  // Member of every round from `from` on, which is not before next().
+  void join(std::size_t slot, float weight, RoundId from);
   // No round waits for it any longer; what it has submitted stays in.
   void leave(std::size_t slot);
   [[nodiscard]] std::size_t members() const { return members_.size(); }
 
-  Taken submit(std::size_t slot, std::uint64_t step, ByteBuffer payload, TimePoint now,
+  Taken submit(std::size_t slot, RoundId round, ByteBuffer payload, TimePoint now,
                Attendance attendance = {});
   // What it sent cannot be used: the round does not wait for it any longer, and closes without it.
-  Taken reject(std::size_t slot, std::uint64_t step, TimePoint now);
+  Taken reject(std::size_t slot, RoundId round, TimePoint now);
 
   // The last update of this slot in a round that has not closed yet.
   [[nodiscard]] std::optional<Contributed> last_of(std::size_t slot) const;
 
-  // The round that closes next: the step after the last one's, or the one that is expected.
-  [[nodiscard]] std::uint64_t next_step() const { return next_; }
+  // The round that closes next: the one that is expected; before that, the name behind the last.
+  [[nodiscard]] RoundId next() const { return next_; }
   // Since when it may close; nothing while it waits for someone.
   [[nodiscard]] std::optional<TimePoint> closes_at() const;
   // Precondition: closes_at() has come.
   ClosingRound close();
-  // There is no round before this one: steps without a round are passed over.
-  void expect(std::uint64_t step);
+  // There is no other round before this one: steps and parts without a round are passed over.
+  // Precondition: it is not before next(), so rounds close in order.
+  void expect(RoundId round);
 
  private:
   struct Member {
     float weight = 1.0F;
-    std::uint64_t from_step = 0;
+    RoundId from;
   };
   struct Submitted {
     ByteBuffer payload;
@@ -88,12 +89,12 @@ class RoundBook {
     bool is_rejected = false;
   };
   using OpenRound = std::map<std::size_t, Submitted>;  // by slot
-  Taken take(std::size_t slot, std::uint64_t step, Submitted submitted);
+  Taken take(std::size_t slot, RoundId round, Submitted submitted);
 
   RoundPolicy policy_;
-  std::uint64_t next_;
+  RoundId next_;
   std::map<std::size_t, Member> members_;
-  std::map<std::uint64_t, OpenRound> open_;
+  std::map<RoundId, OpenRound> open_;
 };
 
 }  // namespace longhaul

@@ -1,78 +1,70 @@
 #include "longhaul/sync/anchor_rule.h"
 
-#include <algorithm>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "longhaul/base/check.h"
 #include "longhaul/base/state.h"
 #include "longhaul/codec/kernels.h"
+#include "longhaul/codec/tile_writer.h"
 
 namespace longhaul {
 namespace {
 
 class AnchorRule final : public MergeRule {
  public:
-  AnchorRule(const OptimizerSpec& optimizer, std::span<const float> initial,
-             const LocalSteps& local)
-      : stays_(local.mixing.value_or(0.0F)),
-        momentum_(local.outer_momentum),
-        own_(optimizer, initial.size()),
-        anchor_(initial.begin(), initial.end()),
-        velocity_(initial.size()),
-        stands_(initial.begin(), initial.end()),
-        delta_(initial.size()) {}
+  AnchorRule(const RuleSetup& setup, std::vector<float> shared, std::span<float> parameters,
+             Workers& workers)
+      : stays_(setup.local.mixing.value_or(0.0F)),
+        momentum_(setup.local.outer_momentum),
+        anchor_(std::move(shared)),
+        velocity_(anchor_.size()),
+        parameters_(parameters),
+        workers_(workers) {}
 
-  std::span<const float> update_of(const StepContext& now, std::span<const float> gradient,
-                                   std::span<float> parameters) override {
-    own_.step(0, parameters, gradient, now.lr);
-    std::ranges::fill(delta_, 0.0F);
-    return now.has_round ? distance_of(parameters) : delta_;
+  // Nothing is held back: how far it is from the anchor it tells anew each time.
+  ByteBuffer take(const StepContext& /*now*/, const Taking& taking) override {
+    std::vector<float> distance(anchor_.size());
+    run_tiles(anchor_.size(), workers_, [&](std::size_t first, std::size_t count) {
+      if (taking.move) taking.move(first, count);
+      kernels::difference(std::span(anchor_).subspan(first, count),
+                          parameters_.subspan(first, count),
+                          std::span(distance).subspan(first, count));
+    });
+    return taking.codec.take(
+        {.residual = distance, .keep_ratio = taking.keep_ratio, .seed = taking.seed});
   }
-
-  std::span<const float> update_without_gradient(const StepContext& /*now*/) override {
-    return distance_of(stands_);
-  }
-
-  void accept(std::span<const float> parameters) override {
-    std::ranges::copy(parameters, stands_.begin());
-  }
-
-  [[nodiscard]] bool keeps_residual() const override { return false; }
 
   void sent(const StepContext& /*now*/, RoundId round, ByteView /*payload*/) override {
     unmerged_.push_back({.round = round, .anchor = anchor_});
   }
 
-  // How far it is from the anchor it tells again in its next round.
-  void take_back(const StepContext& /*now*/, RoundId /*round*/, const PayloadView& /*message*/,
-                 std::span<float> /*residual*/) override {}
+  void take_back(const StepContext& /*now*/, RoundId /*round*/, const Part& /*part*/,
+                 const PayloadView& /*message*/) override {}
 
   // A round that was born in the same step holds replicas before the pull: the mean of where they
   // are afterwards follows from it, as all are pulled towards the same anchor.
-  void merge(const StepContext& now, const Part& part, const Mean& mean,
-             std::span<float> /*parameters*/) override {
+  void merge(const StepContext& now, const Part& part, const Mean& mean) override {
     LONGHAUL_CHECK_EQ(part.count, anchor_.size());
     LONGHAUL_CHECK(!unmerged_.empty() && unmerged_.front().round == mean.round);
-    const Round& merged = unmerged_.front();
-    for (std::size_t i = 0; i < anchor_.size(); ++i) {
-      const float mean_of_replicas = merged.anchor[i] - merged.share * (*mean.values)[i];
-      velocity_[i] = momentum_ * velocity_[i] + (mean_of_replicas - anchor_[i]);
-      anchor_[i] += velocity_[i];
-    }
+    const Round merged = std::move(unmerged_.front());
     unmerged_.pop_front();
-    pull(stands_);
+    for_each_tile(mean, workers_, [&](std::size_t first, std::span<const float> values) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const std::size_t at = first + i;
+        const float mean_of_replicas = merged.anchor[at] - merged.share * values[i];
+        velocity_[at] = momentum_ * velocity_[at] + (mean_of_replicas - anchor_[at]);
+        anchor_[at] += velocity_[at];
+      }
+      pull(parameters_, first, values.size());
+    });
     if (unmerged_.empty() || unmerged_.back().round.step != now.step) return;
-    pull(unmerged_.back().anchor);
+    pull(unmerged_.back().anchor, 0, anchor_.size());
     unmerged_.back().share *= stays_;
   }
 
-  void place(const StepContext& /*next*/, std::span<const float> /*residual*/,
-             std::span<float> parameters) override {
-    std::ranges::copy(stands_, parameters.begin());
-  }
-
-  void save(Extent extent, State& state) const override {
+  void save(Extent /*extent*/, State& state) const override {
     save_tensor("anchor_velocity", velocity_, state);
     std::vector<double> shares;
     for (const Round& round : unmerged_) {
@@ -80,12 +72,9 @@ class AnchorRule final : public MergeRule {
       save_tensor(name_in_round("anchor", round.round), round.anchor, state);
     }
     state.values["shares"] = shares;
-    if (extent == Extent::kShared) return;
-    save_tensor("stands", stands_, state);
-    own_.save(state);
   }
 
-  Status load(Extent extent, const State& state, std::span<const RoundId> in_flight) override {
+  Status load(Extent /*extent*/, const State& state, std::span<const RoundId> in_flight) override {
     const auto shares = state.value<std::vector<double>>("shares");
     if (!shares.ok()) return shares.error();
     if (shares->size() != in_flight.size())
@@ -96,50 +85,40 @@ class AnchorRule final : public MergeRule {
           .round = in_flight[i], .anchor = anchor_, .share = static_cast<float>((*shares)[i])});
       loaded = load_tensor(name_in_round("anchor", round.round), state, round.anchor);
     }
-    if (extent == Extent::kShared || !loaded.ok()) return loaded;
-    loaded = load_tensor("stands", state, stands_);
-    return loaded.ok() ? own_.load(state) : loaded;
+    return loaded;
   }
 
-  [[nodiscard]] std::span<const float> shared(
-      std::span<const float> /*parameters*/) const override {
-    return anchor_;
+  [[nodiscard]] std::span<const float> shared() const override { return anchor_; }
+  [[nodiscard]] std::vector<float> residual() const override {
+    return std::vector<float>(anchor_.size());
   }
 
  private:
   struct Round {
     RoundId round;
-    std::vector<float> anchor;  // what the round's updates are measured from
-    float share = 1.0F;         // of that which was left by the pulls of the step it was born in
+    std::vector<float> anchor;  // that the round's updates are measured from
+    float share = 1.0F;         // of the distance that the pulls of its own step have left
   };
 
-  std::span<const float> distance_of(std::span<const float> stands) {
-    std::ranges::copy(anchor_, delta_.begin());
-    kernels::add_scaled(stands, -1.0F, delta_);
-    return delta_;
-  }
-
-  void pull(std::span<float> values) const {
-    for (std::size_t i = 0; i < values.size(); ++i)
+  void pull(std::span<float> values, std::size_t first, std::size_t count) const {
+    for (std::size_t i = first; i < first + count; ++i)
       values[i] = stays_ * values[i] + (1.0F - stays_) * anchor_[i];
   }
 
   float stays_;
   float momentum_;
-  Optimizer own_;
   std::vector<float> anchor_;
   std::vector<float> velocity_;  // of the anchor; the same on all replicas
-  std::vector<float> stands_;    // where this replica is
-  std::vector<float> delta_;
+  std::span<float> parameters_;  // where this replica is
+  Workers& workers_;
   std::deque<Round> unmerged_;
 };
 
 }  // namespace
 
-std::unique_ptr<MergeRule> make_anchor_rule(const OptimizerSpec& optimizer,
-                                            std::span<const float> initial,
-                                            const LocalSteps& local) {
-  return std::make_unique<AnchorRule>(optimizer, initial, local);
+std::unique_ptr<MergeRule> make_anchor_rule(const RuleSetup& setup, std::vector<float> shared,
+                                            std::span<float> parameters, Workers& workers) {
+  return std::make_unique<AnchorRule>(setup, std::move(shared), parameters, workers);
 }
 
 }  // namespace longhaul

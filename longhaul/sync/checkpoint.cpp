@@ -51,8 +51,10 @@ Result<State> read_checkpoint(const std::filesystem::path& file) {
   const Result<ByteBuffer> bytes = read_file(file, kMostCheckpointBytes);
   if (!bytes.ok()) return bytes.error();
   Result<State> state = state_from_bytes(*bytes);
-  if (!state.ok()) return std::move(state).error().within(file.string());
-  return state;
+  if (state.ok()) return state;
+  Error error = std::move(state).error().within(file.string());
+  error.message += "; nothing of it was loaded: move it away to go on without it";
+  return error;
 }
 
 CheckpointWriter::CheckpointWriter(std::filesystem::path file)

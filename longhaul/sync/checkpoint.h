@@ -24,7 +24,7 @@ void save_identity(const RunIdentity& run, State& state);
 // An error names the first thing that differs.
 Status check_identity(const RunIdentity& run, const State& state);
 
-// kNotFound: there is none.
+// kNotFound: there is none. Damage is an error, whichever byte it is in.
 Result<State> read_checkpoint(const std::filesystem::path& file);
 
 // Writes checkpoints in the background, each in place of the one before. Training waits for the

@@ -2,41 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include "longhaul/base/check.h"
 #include "longhaul/codec/kernels.h"
 #include "longhaul/codec/payload.h"
+#include "longhaul/codec/tile_writer.h"
+#include "longhaul/sync/step_kernels.h"
 
 namespace longhaul {
 namespace {
-
-double norm_of(std::span<const float> gradient) {
-  double squares = kernels::dot(gradient, gradient);
-  if (std::isinf(squares)) {  // beyond a float, as squares of large gradients are
-    squares = 0;
-    for (const float g : gradient) squares += static_cast<double>(g) * g;
-  }
-  return std::sqrt(squares);
-}
-
-void clip_norm(std::span<float> gradient, double largest) {
-  if (largest <= 0) return;
-  const double norm = norm_of(gradient);
-  if (norm <= largest) return;
-  const auto scale = static_cast<float>(largest / norm);
-  for (float& g : gradient) g *= scale;
-}
-
-// Values beyond it are as good as infinite, and sums of residuals stay far from overflow below it.
-constexpr float kAbsurd = 1e30F;
-
-bool is_usable(std::span<const float> values) {
-  bool all = true;
-  for (const float v : values) all &= std::abs(v) < kAbsurd;  // false for NaN too
-  return all;
-}
 
 // Of a period of that plan which begins with `first`.
 std::size_t last_of_period(std::size_t first, const Plan& plan) {
@@ -45,6 +22,14 @@ std::size_t last_of_period(std::size_t first, const Plan& plan) {
 }
 
 }  // namespace
+
+PlannerSetup planner_setup(const EngineSetup& setup) {
+  return {.kind = setup.recipe.planner,
+          .plan = setup.recipe.plan,
+          .may_look_ahead = can_be_foreseen(setup.optimizer.kind),
+          .seed = setup.seed,
+          .steps = setup.lr.steps};
+}
 
 std::unique_ptr<MeanCompressor> make_mean_compressor(const EngineSetup& setup, std::size_t elements,
                                                      Workers& workers) {
@@ -64,13 +49,13 @@ Engine::Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchang
       exchange_(exchange),
       parts_(split_into_parts(setup_.layers, parameters.size(),
                               static_cast<std::size_t>(setup_.recipe.local.fragments))),
-      rule_(make_merge_rule(setup_.recipe.plan.merge, setup_.optimizer, parameters,
-                            setup_.recipe.local, parts_)),
-      residual_(parameters.size(), 0.0F),
+      workers_(workers),
+      optimizer_(make_optimizer()),
+      rule_(make_merge_rule(rule_setup(setup_.recipe.plan.merge), parameters, parameters,
+                            *optimizer_, workers_)),
       plan_(setup_.recipe.plan) {
   LONGHAUL_CHECK_GE(plan_.delay_steps, 0);
   const std::size_t period = last_of_period(0, plan_) + 1;
-  LONGHAUL_CHECK_LE(parts_.size(), period);
   if (setup_.final_average) {
     LONGHAUL_CHECK(parts_.size() == 1 && plan_.merge == Merge::kLate);
     dense_ = make_codec({.kind = CodecKind::kDense, .values = ValueFormat::kFp32}, {}, workers);
@@ -79,8 +64,23 @@ Engine::Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchang
     fragments_.push_back(
         {.part = parts_[i],
          .codec = make_codec(setup_.recipe.codec, layers_of(parts_[i], setup_.layers), workers),
-         .next_round = (i + 1) * period / parts_.size() - 1});
+         .next_round = std::max<std::size_t>((i + 1) * period / parts_.size(), 1) - 1});
   }
+}
+
+// Nothing is kept for an optimizer that nobody asks.
+std::unique_ptr<Optimizer> Engine::make_optimizer() const {
+  const bool is_asked =
+      setup_.recipe.plan.merge != Merge::kOwnStep && setup_.local_step == LocalStep::kOurs;
+  return std::make_unique<Optimizer>(setup_.optimizer, is_asked ? parameters_.size() : 0);
+}
+
+RuleSetup Engine::rule_setup(Merge merge) const {
+  return {.merge = merge,
+          .optimizer = setup_.optimizer,
+          .local = setup_.recipe.local,
+          .parts = parts_,
+          .computes = setup_.computes};
 }
 
 std::size_t Engine::next_round() const {
@@ -90,77 +90,126 @@ std::size_t Engine::next_round() const {
   return final < step_ ? next : std::min(next, final);
 }
 
-std::vector<RoundId> Engine::rounds_of_step() const {
+std::vector<RoundId> Engine::next_rounds() const {
+  const std::size_t step = next_round();
   std::vector<RoundId> rounds;
   for (std::size_t i = 0; i < fragments_.size(); ++i) {
-    if (has_round(fragments_[i]))
-      rounds.push_back({.step = step_, .part = static_cast<std::uint32_t>(i)});
+    if (fragments_[i].next_round == step || setup_.final_average == step)
+      rounds.push_back({.step = step, .part = static_cast<std::uint32_t>(i)});
   }
   return rounds;
 }
 
-ByteBuffer Engine::take(Fragment& fragment, std::span<const float> update) {
-  const std::span<float> residual = fragment.part.of(std::span(residual_));
-  const auto increment = update.empty() ? update : fragment.part.of(update);
-  if (!has_round(fragment)) {
-    kernels::feed(residual, {.increment = increment});
-    return {};
-  }
-  Codec& codec = is_final_average() ? *dense_ : *fragment.codec;
-  ByteBuffer payload = codec.take({.residual = residual,
-                                   .increment = increment,
-                                   .keep_ratio = plan_.keep_ratio,
-                                   .seed = seed_of_round(setup_.seed, step_)});
-  keep_residual(residual);
-  return payload;
+float Engine::largest_of(std::span<const float> values) const {
+  std::vector<float> largest(tile_count(values.size()));
+  run_tiles(values.size(), workers_, [&](std::size_t first, std::size_t count) {
+    largest[first / kTileElements] = kernels::largest_magnitude(values.subspan(first, count));
+  });
+  return largest.empty() ? 0.0F : std::ranges::max(largest);
 }
 
-void Engine::keep_residual(std::span<float> residual) {
-  if (!rule_->keeps_residual()) {
-    std::ranges::fill(residual, 0.0F);
-    return;
+// Tile by tile, so that the norm does not depend on the number of threads.
+float Engine::clip_scale(std::span<const float> gradient) const {
+  if (setup_.clip <= 0) return 1.0F;
+  std::vector<double> squares(tile_count(gradient.size()));
+  run_tiles(gradient.size(), workers_, [&](std::size_t first, std::size_t count) {
+    const std::span tile = gradient.subspan(first, count);
+    auto sum = static_cast<double>(kernels::dot(tile, tile));
+    if (std::isinf(sum)) {  // beyond a float, as squares of large gradients are
+      sum = 0;
+      for (const float g : tile) sum += static_cast<double>(g) * static_cast<double>(g);
+    }
+    squares[first / kTileElements] = sum;
+  });
+  const double norm = std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
+  return norm <= setup_.clip ? 1.0F : static_cast<float>(setup_.clip / norm);
+}
+
+Taking Engine::taking_of(Fragment& fragment) {
+  return {.part = fragment.part,
+          .codec = is_final_average() ? *dense_ : *fragment.codec,
+          .keep_ratio = plan_.keep_ratio_of(setup_.slot),
+          .seed = seed_of_round(setup_.seed, step_),
+          .kept = setup_.recipe.keeps_residual ? setup_.recipe.residual_decay : 0.0F};
+}
+
+ByteBuffer Engine::advance(Fragment& fragment, std::span<const float> gradient, float scale) {
+  const Part part = fragment.part;
+  Taking taking = taking_of(fragment);
+  taking.gradient = part.of(gradient);
+  Optimizer::Step step;
+  if (has_own_step()) {
+    step = optimizer_->begin(part.first, now().lr, scale);
+    taking.move = [&](std::size_t first, std::size_t count) {
+      optimizer_->step(step, part.first + first, part.of(parameters_).subspan(first, count),
+                       taking.gradient.subspan(first, count));
+    };
+    taking.preview = [&](std::size_t first, std::span<float> out) {
+      optimizer_->preview(step, part.first + first, out,
+                          taking.gradient.subspan(first, out.size()));
+    };
   }
-  const float kept = setup_.recipe.keeps_residual ? setup_.recipe.residual_decay : 0.0F;
-  if (kept == 1.0F) return;
-  leaked_ +=
-      static_cast<double>(1.0F - kept) * static_cast<double>(kernels::sum_of_magnitudes(residual));
-  kernels::feed(residual, {.decay = kept});
+  if (has_round(fragment)) return rule_->take(now(), taking);
+  LONGHAUL_CHECK(has_own_step());
+  run_tiles(part.count, workers_, taking.move);
+  return {};
 }
 
 bool Engine::take_update(std::span<float> gradient, Payloads& payloads) {
-  if (check_finite(gradient).ok()) clip_norm(gradient, setup_.clip);
-  if (!is_usable(gradient)) {
+  const float largest = largest_of(gradient);
+  const float scale = std::isfinite(largest) ? clip_scale(gradient) : 1.0F;
+  const bool is_usable = largest * scale < kAbsurd &&
+                         (!has_own_step() || optimizer_->accept(largest * scale, now().lr));
+  if (!is_usable) {
     std::ranges::fill(gradient, 0.0F);
     return false;
   }
-  const std::span<const float> update = rule_->update_of(now(), gradient, parameters_);
-  const bool has_stepped = update.data() != gradient.data();
-  if (has_stepped && !(is_usable(update) && is_usable(parameters_))) {
-    rule_->place(now(), residual_, parameters_);
-    return false;
+  if (scale != 1.0F && !has_own_step()) {
+    for (float& g : gradient) g *= scale;
   }
-  for (std::size_t i = 0; i < fragments_.size(); ++i) payloads[i] = take(fragments_[i], update);
-  rule_->accept(parameters_);
+  for (std::size_t i = 0; i < fragments_.size(); ++i)
+    payloads[i] = advance(fragments_[i], gradient, scale);
   return true;
 }
 
 void Engine::take_rest(Payloads& payloads) {
   if ((plan_.period_steps == 1 && !is_final_average()) || next_round() != step_) return;
-  const std::span<const float> update = rule_->update_without_gradient(now());
-  for (std::size_t i = 0; i < fragments_.size(); ++i) payloads[i] = take(fragments_[i], update);
-  rule_->accept(parameters_);
+  for (std::size_t i = 0; i < fragments_.size(); ++i) {
+    if (has_round(fragments_[i])) payloads[i] = rule_->take(now(), taking_of(fragments_[i]));
+  }
+}
+
+void Engine::count_unusable() {
+  ++non_finite_steps_;
+  ++non_finite_in_a_row_;
 }
 
 void Engine::submit(std::span<float> gradient) {
   LONGHAUL_CHECK_EQ(gradient.size(), parameters_.size());
   LONGHAUL_CHECK(!is_half_done());
+  LONGHAUL_CHECK(setup_.local_step == LocalStep::kOurs || !has_local_steps(plan_.merge));
   Payloads payloads(fragments_.size());
   if (take_update(gradient, payloads)) {
     non_finite_in_a_row_ = 0;
   } else {
     take_rest(payloads);
-    ++non_finite_steps_;
-    ++non_finite_in_a_row_;
+    count_unusable();
+  }
+  submit_messages(std::move(payloads));
+}
+
+void Engine::submit_moved() {
+  LONGHAUL_CHECK(!is_half_done());
+  LONGHAUL_CHECK(setup_.local_step == LocalStep::kCallers && has_local_steps(plan_.merge));
+  if (next_round() != step_) return finish_first_half();
+  Payloads payloads(fragments_.size());
+  if (largest_of(parameters_) < kAbsurd) {
+    for (std::size_t i = 0; i < fragments_.size(); ++i) {
+      if (has_round(fragments_[i])) payloads[i] = rule_->take(now(), taking_of(fragments_[i]));
+    }
+    non_finite_in_a_row_ = 0;
+  } else {
+    count_unusable();
   }
   submit_messages(std::move(payloads));
 }
@@ -205,7 +254,7 @@ void Engine::finish_first_half() {
 // What comes from elsewhere may be anything.
 Status Engine::check_mean(const Mean& mean, RoundId round) const {
   const std::string name = "mean of step " + std::to_string(round.step);
-  if (mean.round != round || mean.values->size() != parts_.at(round.part).count)
+  if (mean.round != round || mean.elements() != parts_.at(round.part).count)
     return Error{ErrorCode::kCorruptPayload, name + ": of another part of the model"};
   if (!mean.next_plan) return Done{};
   Status plan = check_plan(*mean.next_plan, setup_);
@@ -222,10 +271,24 @@ Status Engine::merge_oldest(Deadline deadline) {
   Status taken_back = take_back(*mean);
   if (!taken_back.ok()) return taken_back;
   in_flight_.pop_front();
-  rule_->merge(now(), parts_.at(round.part), *mean, parameters_);
-  fragments_.at(round.part).codec->learn(*mean->values);
+  merge(*mean);
   if (mean->next_plan) next_plan_ = mean->next_plan;
   return Done{};
+}
+
+void Engine::merge(const Mean& mean) {
+  const Part& part = parts_.at(mean.round.part);
+  if (setup_.local_step == LocalStep::kCallers && !has_local_steps(plan_.merge)) {
+    mean_gradient_.resize(parameters_.size());
+    const std::span out = part.of(std::span(mean_gradient_));
+    for_each_tile(mean, workers_, [&](std::size_t first, std::span<const float> values) {
+      kernels::add_scaled(values, 1.0F, out.subspan(first, values.size()));
+    });
+  } else {
+    rule_->merge(now(), part, mean);
+  }
+  Codec& codec = *fragments_.at(mean.round.part).codec;
+  if (codec.shares_state()) codec.learn(*mean.values);
 }
 
 Status Engine::take_back(const Mean& mean) {
@@ -236,12 +299,13 @@ Status Engine::take_back(const Mean& mean) {
     return std::move(message).error().within("returned update of step " +
                                              std::to_string(mean.round.step));
   }
-  rule_->take_back(now(), mean.round, *message, part.of(std::span(residual_)));
+  rule_->take_back(now(), mean.round, part, *message);
   return Done{};
 }
 
 Status Engine::merge_due(Deadline deadline) {
   const auto delay = static_cast<std::uint64_t>(plan_.delay_steps);
+  mean_gradient_.clear();
   while (!in_flight_.empty() && in_flight_.front().step + delay <= step_) {
     Status merged = merge_oldest(deadline);
     if (!merged.ok()) return merged;
@@ -253,13 +317,16 @@ Status Engine::merge_due(Deadline deadline) {
   for (Fragment& fragment : fragments_) {
     if (fragment.next_round < step_) fragment.next_round = last_of_period(step_, plan_);
   }
-  if (setup_.computes) rule_->place(now(), residual_, parameters_);
+  if (setup_.computes) rule_->place(now());
   return Done{};
 }
 
 // Another period holds from the next one on, unless there are no more local steps.
 void Engine::change_plan(const Plan& plan) {
-  if (plan.merge != plan_.merge) rule_->change_to(plan.merge, now(), residual_);
+  if (plan.merge != plan_.merge) {
+    rule_ = rule_->become(plan.merge, now());
+    LONGHAUL_CHECK(rule_ != nullptr);  // check_plan() has seen to that
+  }
   plan_ = plan;
   if (has_local_steps(plan_.merge)) return;
   LONGHAUL_CHECK_EQ(fragments_.size(), std::size_t{1});
@@ -271,7 +338,7 @@ Status Engine::drain(Deadline deadline) {
     Status merged = merge_oldest(deadline);
     if (!merged.ok()) return merged;
   }
-  rule_->place(now(), residual_, parameters_);
+  if (setup_.computes) rule_->place(now());
   return Done{};
 }
 

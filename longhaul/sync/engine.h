@@ -5,9 +5,9 @@
 // A step has two halves, so that many replicas can share one process: submit() sends, merge_due()
 // receives. A step without a gradient has another first half: submit_nothing() or sit_out().
 //
-// With a period of H steps, the last step of each period has a round. The others only add what they
-// moved to the residual, which is then all that this replica has not told yet. A model in fragments
-// has a round for each of them in every period, at different steps.
+// With a period of H steps, the last step of each period has a round. The others only move the
+// parameters; with the caller's own local step they cost nothing. A model in fragments has a round
+// for each of them in every period, at different steps while the period is long enough.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,7 @@
 #include "longhaul/base/result.h"
 #include "longhaul/base/workers.h"
 #include "longhaul/exchange/exchange.h"
+#include "longhaul/plan/planner.h"
 #include "longhaul/round/mean_compressor.h"
 #include "longhaul/sync/lr_schedule.h"
 #include "longhaul/sync/merge_rule.h"
@@ -27,8 +28,15 @@
 
 namespace longhaul {
 
+// Who moves the parameters between rounds.
+enum class LocalStep : std::uint8_t {
+  kOurs,     // the engine's optimizer
+  kCallers,  // the caller: what the parameters have moved is the update
+};
+
 struct EngineSetup {
   Recipe recipe;
+  LocalStep local_step = LocalStep::kOurs;
   OptimizerSpec optimizer;
   LrSchedule lr;
   double clip = 0;         // largest norm of a gradient; 0: none
@@ -38,10 +46,15 @@ struct EngineSetup {
   // In this step everything that a replica has not told goes into a round, uncompressed: after its
   // merge the shared model is the mean of all replicas. For `late`, and a model in one piece.
   std::optional<std::uint64_t> final_average{};
+  std::size_t slot = 0;      // of this replica: a plan may have a keep ratio for each
+  std::size_t replicas = 0;  // of the run; 0: not known
 };
 
 // Could an engine of that setup come to that plan?
 Status check_plan(const Plan& plan, const EngineSetup& setup);
+
+// The setup of the recipe's planner, for a run of that setup.
+PlannerSetup planner_setup(const EngineSetup& setup);
 
 // Of a two-way recipe: what the means go through. `workers` must outlive it.
 std::unique_ptr<MeanCompressor> make_mean_compressor(const EngineSetup& setup, std::size_t elements,
@@ -60,6 +73,11 @@ class Engine {
   // and submits it. A gradient that is not finite counts and sends nothing.
   void submit(std::span<float> gradient);
 
+  // First half of a step whose local step the caller has made: the parameters are where it has led.
+  // Reads them only if the step has a round. Parameters that are not finite count, and send
+  // nothing.
+  void submit_moved();
+
   // First half of a step that has no gradient: takes part in its round, if it has one, with what
   // the local steps of the period have moved; with an empty update, if there are none.
   void submit_nothing();
@@ -75,9 +93,13 @@ class Engine {
   // After the last step: merges what is still on its way.
   Status drain(Deadline deadline = Deadline::max());
 
+  // With the caller's local step and a rule that merges gradients: the mean that was due in this
+  // step, for the caller to step with; of several their sum. Empty: none was due.
+  [[nodiscard]] std::span<const float> mean_gradient() const { return mean_gradient_; }
+
   // A checkpoint, also between the halves of a step: this replica goes on from it, bit for bit, as
-  // if it had never stopped. Parameters are not in it: they follow from the rest. An error of a
-  // load says what does not fit, and leaves the engine as it was.
+  // if it had never stopped. An error of a load says what does not fit, and leaves the engine as it
+  // was.
   [[nodiscard]] State save() const;
   Status load(const State& state);
 
@@ -87,29 +109,27 @@ class Engine {
   Status load_shared(const State& state);
 
   // Bit-identical on all replicas after every merge; the model to evaluate.
-  [[nodiscard]] std::span<const float> shared() const { return rule_->shared(parameters_); }
-  [[nodiscard]] std::span<const float> residual() const { return residual_; }
-  // Σ|what the recipe did not keep of residuals|: all that is in no message and never will be.
-  [[nodiscard]] double leaked() const { return leaked_; }
+  [[nodiscard]] std::span<const float> shared() const { return rule_->shared(); }
+  // What this replica has moved or computed and not sent; formed anew.
+  [[nodiscard]] std::vector<float> residual() const { return rule_->residual(); }
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] std::size_t steps_done() const { return step_; }
   // The step that has the next round: this one, or a later one of this period.
   [[nodiscard]] std::size_t next_round() const;
-  // Those of this step: one at most, but in tests that change the period of fragments.
-  [[nodiscard]] std::vector<RoundId> rounds_of_step() const;
+  // All of that step, in the order in which they close; at least one.
+  [[nodiscard]] std::vector<RoundId> next_rounds() const;
   // The first half of this step is done: merge_due() comes next.
   [[nodiscard]] bool is_half_done() const { return is_half_done_; }
   // Submitted, or sat out, and not merged; oldest first.
   [[nodiscard]] const std::deque<RoundId>& in_flight() const { return in_flight_; }
   [[nodiscard]] std::size_t rounds_in_flight() const { return in_flight_.size(); }
   [[nodiscard]] const Part& part(std::uint32_t number) const { return parts_.at(number); }
+  [[nodiscard]] std::size_t parts() const { return parts_.size(); }
   [[nodiscard]] std::size_t non_finite_steps() const { return non_finite_steps_; }
   [[nodiscard]] bool has_diverged() const { return non_finite_in_a_row_ >= kNonFiniteLimit; }
 
  private:
-  [[nodiscard]] StepContext now() const {
-    return {.step = step_, .lr = setup_.lr.at(step_), .has_round = next_round() == step_};
-  }
+  [[nodiscard]] StepContext now() const { return {.step = step_, .lr = setup_.lr.at(step_)}; }
   // A part of the model, and the step that has its next round.
   struct Fragment {
     Part part;
@@ -122,19 +142,25 @@ class Engine {
   [[nodiscard]] bool has_round(const Fragment& fragment) const {
     return fragment.next_round == step_ || is_final_average();
   }
-  // False, and nothing taken, if there is something in it that is not finite.
+  [[nodiscard]] bool has_own_step() const {
+    return setup_.local_step == LocalStep::kOurs && has_local_steps(plan_.merge);
+  }
+  // False, and nothing has changed, if there is something in it that is of no use.
   bool take_update(std::span<float> gradient, Payloads& payloads);
   // The same in a step without a usable gradient: what the period's other steps have left to tell.
   void take_rest(Payloads& payloads);
-  // What is to be sent of a fragment in this step.
-  [[nodiscard]] ByteBuffer take(Fragment& fragment, std::span<const float> update);
-  // What the codec held back, after it has taken: all of it, some of it or nothing is kept.
-  void keep_residual(std::span<float> residual);
+  // The local step of a fragment, and what is to be sent of it in this step.
+  ByteBuffer advance(Fragment& fragment, std::span<const float> gradient, float scale);
+  [[nodiscard]] Taking taking_of(Fragment& fragment);
+  void count_unusable();
+  [[nodiscard]] float largest_of(std::span<const float> values) const;
+  [[nodiscard]] float clip_scale(std::span<const float> gradient) const;
   void finish_first_half();
   void submit_messages(Payloads payloads);
   RoundId open_round(std::size_t fragment, ByteView payload);
   [[nodiscard]] Status check_mean(const Mean& mean, RoundId round) const;
   Status merge_oldest(Deadline deadline);
+  void merge(const Mean& mean);
   Status take_back(const Mean& mean);
   void change_plan(const Plan& plan);
   [[nodiscard]] State save(Extent extent) const;
@@ -144,6 +170,8 @@ class Engine {
   [[nodiscard]] Result<Loaded> read_shared(const State& state) const;
   Status read_codecs(Extent extent, const State& state, Loaded& loaded) const;
   static Status read_own(const State& state, Loaded& loaded);
+  [[nodiscard]] RuleSetup rule_setup(Merge merge) const;
+  [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer() const;
 
   EngineSetup setup_;
   std::span<float> parameters_;
@@ -151,9 +179,10 @@ class Engine {
   std::vector<Part> parts_;
   std::vector<Fragment> fragments_;  // of the parts, in their order
   std::unique_ptr<Codec> dense_;     // for the final average
+  Workers& workers_;
+  std::unique_ptr<Optimizer> optimizer_;  // of the local steps, or of the means
   std::unique_ptr<MergeRule> rule_;
-  std::vector<float> residual_;
-  double leaked_ = 0;
+  std::vector<float> mean_gradient_;
   Plan plan_;
   std::optional<Plan> next_plan_;  // announced, from the next step on
   std::deque<RoundId> in_flight_;

@@ -1,6 +1,5 @@
 // The engine's checkpoints and snapshots.
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -13,7 +12,7 @@ namespace {
 
 // Far beyond every run, and far below where sums of steps overflow.
 constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 48U;
-constexpr int kLongestPeriod = 10'000;
+constexpr std::string_view kPosition = "position";  // the parameters, of rules with local steps
 
 std::string_view kind_of(Extent extent) {
   return extent == Extent::kReplica ? "checkpoint" : "snapshot";
@@ -21,32 +20,12 @@ std::string_view kind_of(Extent extent) {
 
 Error mismatch(std::string what) { return {ErrorCode::kMismatch, std::move(what)}; }
 
-void save_plan(const std::string& name, const Plan& plan, State& state) {
-  state.values[name + ".keep_ratio"] = plan.keep_ratio;
-  state.values[name + ".delay_steps"] = plan.delay_steps;
-  state.values[name + ".period_steps"] = plan.period_steps;
-  state.values[name + ".merge"] = name_of(plan.merge);
-}
-
 bool is_late_or_ahead(Merge merge) { return merge == Merge::kLate || merge == Merge::kAhead; }
 
 Result<Plan> read_plan(const std::string& name, const State& state, const EngineSetup& setup) {
-  const auto keep_ratio = state.value<double>(name + ".keep_ratio");
-  const auto delay = state.value<std::uint64_t>(name + ".delay_steps");
-  const auto period = state.value<std::uint64_t>(name + ".period_steps");
-  const auto merge_name = state.value<std::string>(name + ".merge");
-  if (!keep_ratio.ok()) return keep_ratio.error();
-  if (!delay.ok()) return delay.error();
-  if (!period.ok()) return period.error();
-  if (!merge_name.ok()) return merge_name.error();
-  const Result<Merge> merge = parse_merge(*merge_name);
-  if (!merge.ok()) return merge.error();
-  constexpr std::uint64_t kMost = std::numeric_limits<int>::max();
-  const Plan plan{.keep_ratio = *keep_ratio,
-                  .delay_steps = static_cast<int>(std::min(*delay, kMost)),
-                  .period_steps = static_cast<int>(std::min(*period, kMost)),
-                  .merge = *merge};
-  Status checked = check_plan(plan, setup);
+  Result<Plan> plan = load_plan(name, state);
+  if (!plan.ok()) return plan;
+  Status checked = check_plan(*plan, setup);
   if (!checked.ok()) return std::move(checked).error().within(name);
   return plan;
 }
@@ -115,7 +94,7 @@ Result<Position> read_position(const State& state, std::size_t fragments) {
   const std::uint64_t open = *step + *halves_done;  // what was born is born before it
   if (next_rounds->size() != fragments) return mismatch("next_rounds: not one for each fragment");
   for (const std::uint64_t next : *next_rounds) {
-    if (next < *step || next >= *step + kLongestPeriod)
+    if (next < *step || next >= *step + kMostPeriodSteps)
       return mismatch("next_rounds: not in the period of the step");
   }
   if (!in_flight->empty() && in_flight->back().step >= open)
@@ -132,10 +111,8 @@ Result<Position> read_position(const State& state, std::size_t fragments) {
 }  // namespace
 
 Status check_plan(const Plan& plan, const EngineSetup& setup) {
-  if (!(plan.keep_ratio > 0 && plan.keep_ratio <= 1)) return mismatch("keep_ratio outside (0, 1]");
-  if (plan.period_steps < 1 || plan.period_steps > kLongestPeriod ||
-      (plan.period_steps > 1 && !has_local_steps(plan.merge)))
-    return mismatch("period_steps " + std::to_string(plan.period_steps));
+  Status within_limits = check_plan_limits(plan, setup.replicas);
+  if (!within_limits.ok()) return within_limits;
   if (setup.recipe.local.fragments > 1 && plan.period_steps != setup.recipe.plan.period_steps)
     return mismatch("period_steps of fragments: they do not change");
   const Merge own = setup.recipe.plan.merge;
@@ -144,7 +121,12 @@ Status check_plan(const Plan& plan, const EngineSetup& setup) {
     return mismatch("merge rule " + std::string(name_of(plan.merge)) + ", expected " +
                     std::string(name_of(own)));
   }
-  if (plan.merge == Merge::kAhead && setup.optimizer.kind == OptimizerKind::kAdamW)
+  const bool is_callers = setup.local_step == LocalStep::kCallers;
+  if (is_callers && (plan.merge == Merge::kAhead || plan.merge == Merge::kOwnStep)) {
+    return mismatch("merge rule " + std::string(name_of(plan.merge)) +
+                    " needs Longhaul's own optimizer");
+  }
+  if (plan.merge == Merge::kAhead && !can_be_foreseen(setup.optimizer.kind))
     return mismatch("look-ahead with AdamW");
   if (plan.merge == Merge::kAhead && setup.final_average)
     return mismatch("look-ahead in a run that averages at the end");
@@ -175,13 +157,13 @@ State Engine::save(Extent extent) const {
   state.values["next_rounds"] = next_rounds;
   save_tensor("shared", shared(), state);
   rule_->save(extent, state);
+  if (extent == Extent::kReplica || !has_local_steps(plan_.merge)) optimizer_->save(state);
   for (std::size_t i = 0; i < fragments_.size(); ++i) {
     if (extent == Extent::kReplica || fragments_[i].codec->shares_state())
       save_tensor(codec_name(i), fragments_[i].codec->state(), state);
   }
   if (extent == Extent::kShared) return state;
-  save_tensor("residual", residual_, state);
-  state.values["leaked"] = leaked_;
+  if (has_local_steps(plan_.merge)) save_tensor(kPosition, parameters_, state);
   state.values["non_finite_steps"] = non_finite_steps_;
   state.values["non_finite_in_a_row"] = non_finite_in_a_row_;
   return state;
@@ -196,11 +178,11 @@ struct Engine::Loaded {
   Plan plan;
   std::optional<Plan> next_plan;
   std::vector<float> shared;
+  std::vector<float> position;
+  std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<MergeRule> rule;
   std::vector<std::vector<float>> codecs;  // by fragment; empty: it starts afresh
   // Of a checkpoint only.
-  std::vector<float> residual;
-  double leaked = 0;
   std::uint64_t non_finite_steps = 0;
   std::uint64_t non_finite_in_a_row = 0;
 };
@@ -221,9 +203,9 @@ Result<Engine::Loaded> Engine::read_shared(const State& state) const {
     loaded.next_plan = *next;
   }
   loaded.shared.resize(parameters_.size());
-  loaded.residual.resize(parameters_.size());
   Status shared_loaded = load_tensor("shared", state, loaded.shared);
   if (!shared_loaded.ok()) return std::move(shared_loaded).error();
+  loaded.position = loaded.shared;
   return loaded;
 }
 
@@ -241,15 +223,13 @@ Status Engine::read_codecs(Extent extent, const State& state, Loaded& loaded) co
 }
 
 Status Engine::read_own(const State& state, Loaded& loaded) {
-  Status residual_loaded = load_tensor("residual", state, loaded.residual);
-  if (!residual_loaded.ok()) return residual_loaded;
-  const auto leaked = state.value<double>("leaked");
+  Status position =
+      has_local_steps(loaded.plan.merge) ? load_tensor(kPosition, state, loaded.position) : Done{};
+  if (!position.ok()) return position;
   const auto steps = state.value<std::uint64_t>("non_finite_steps");
   const auto in_a_row = state.value<std::uint64_t>("non_finite_in_a_row");
-  if (!leaked.ok()) return leaked.error();
   if (!steps.ok()) return steps.error();
   if (!in_a_row.ok()) return in_a_row.error();
-  loaded.leaked = *leaked;
   loaded.non_finite_steps = *steps;
   loaded.non_finite_in_a_row = *in_a_row;
   return Done{};
@@ -260,8 +240,13 @@ Result<Engine::Loaded> Engine::read(Extent extent, const State& state) const {
   if (!kind.ok()) return std::move(kind).error();
   Result<Loaded> loaded = read_shared(state);
   if (!loaded.ok()) return loaded;
-  loaded->rule = make_merge_rule(loaded->plan.merge, setup_.optimizer, loaded->shared,
-                                 setup_.recipe.local, parts_);
+  loaded->optimizer = make_optimizer();
+  if (extent == Extent::kReplica || !has_local_steps(loaded->plan.merge)) {
+    Status optimizer = loaded->optimizer->load(state);
+    if (!optimizer.ok()) return std::move(optimizer).error();
+  }
+  loaded->rule = make_merge_rule(rule_setup(loaded->plan.merge), loaded->shared, parameters_,
+                                 *loaded->optimizer, workers_);
   const std::deque<RoundId>& rounds = loaded->in_flight;
   Status rule = loaded->rule->load(extent, state, std::vector(rounds.begin(), rounds.end()));
   if (!rule.ok()) return std::move(rule).error();
@@ -276,7 +261,7 @@ Status Engine::load(Extent extent, const State& state) {
   Result<Loaded> loaded = read(extent, state);
   if (!loaded.ok()) return std::move(loaded).error().within(kind_of(extent));
   rule_ = std::move(loaded->rule);
-  residual_ = std::move(loaded->residual);
+  optimizer_ = std::move(loaded->optimizer);
   for (std::size_t i = 0; i < fragments_.size(); ++i) {
     fragments_[i].next_round = loaded->next_rounds[i];
     std::ranges::copy(loaded->codecs[i], fragments_[i].codec->state().begin());
@@ -286,11 +271,10 @@ Status Engine::load(Extent extent, const State& state) {
   in_flight_ = std::move(loaded->in_flight);
   step_ = loaded->step;
   is_half_done_ = loaded->is_half_done;
-  leaked_ = loaded->leaked;
   non_finite_steps_ = loaded->non_finite_steps;
   non_finite_in_a_row_ = loaded->non_finite_in_a_row;
-  std::ranges::copy(loaded->shared, parameters_.begin());
-  rule_->place(now(), residual_, parameters_);
+  std::ranges::copy(loaded->position, parameters_.begin());
+  if (setup_.computes) rule_->place(now());
   return Done{};
 }
 

@@ -27,6 +27,9 @@ class Learner {
   // run at once.
   virtual double compute_gradient() = 0;
   [[nodiscard]] virtual std::span<float> gradient() = 0;
+  // Forward and backward passes that it took. A step is a tick of the run, and how much work a
+  // replica does in it is its own affair.
+  [[nodiscard]] virtual std::uint32_t passes() const { return 1; }
 
   // How far it is in its data, and all that it draws at random: after load() a new learner of the
   // same replica draws what this one would have drawn next. Parameters are not in it.

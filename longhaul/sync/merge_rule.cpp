@@ -8,88 +8,100 @@
 #include "longhaul/base/check.h"
 #include "longhaul/base/state.h"
 #include "longhaul/codec/kernels.h"
+#include "longhaul/codec/tile_writer.h"
+#include "longhaul/sync/ahead_rule.h"
 #include "longhaul/sync/anchor_rule.h"
+#include "longhaul/sync/late_rule.h"
 #include "longhaul/sync/outer_rule.h"
 #include "longhaul/sync/unmerged.h"
 
 namespace longhaul {
 namespace {
 
+using Floats = std::vector<float>;
+
 // DD-EF-SGD and its special cases: nobody moves until the mean is there.
 class OptimizerRule final : public MergeRule {
  public:
-  OptimizerRule(const OptimizerSpec& spec, std::size_t elements) : optimizer_(spec, elements) {}
+  OptimizerRule(std::span<float> parameters, Optimizer& optimizer, Workers& workers)
+      : residual_(parameters.size()),
+        parameters_(parameters),
+        optimizer_(optimizer),
+        workers_(workers) {}
 
-  std::span<const float> update_of(const StepContext& /*now*/, std::span<const float> gradient,
-                                   std::span<float> /*parameters*/) override {
-    return gradient;
+  ByteBuffer take(const StepContext& /*now*/, const Taking& taking) override {
+    return take_gradient(taking, residual_);
   }
 
-  void merge(const StepContext& now, const Part& part, const Mean& mean,
-             std::span<float> parameters) override {
-    optimizer_.step(part.first, part.of(parameters), *mean.values, now.lr);
+  void sent(const StepContext& /*now*/, RoundId /*round*/, ByteView /*payload*/) override {}
+
+  void take_back(const StepContext& /*now*/, RoundId /*round*/, const Part& part,
+                 const PayloadView& message) override {
+    add(message, 1.0F, part.of(std::span(residual_)));
   }
 
-  void save(Extent /*extent*/, State& state) const override { optimizer_.save(state); }
-
-  Status load(Extent /*extent*/, const State& state,
-              std::span<const RoundId> /*in_flight*/) override {
-    return optimizer_.load(state);
+  void merge(const StepContext& now, const Part& part, const Mean& mean) override {
+    step_with(mean, part, part.of(parameters_), now.lr, optimizer_, workers_);
   }
 
-  [[nodiscard]] std::span<const float> shared(std::span<const float> parameters) const override {
-    return parameters;
+  void save(Extent extent, State& state) const override {
+    if (extent == Extent::kReplica) save_tensor("residual", residual_, state);
   }
+
+  Status load(Extent extent, const State& state, std::span<const RoundId> /*in_flight*/) override {
+    return extent == Extent::kReplica ? load_tensor("residual", state, residual_) : Done{};
+  }
+
+  [[nodiscard]] std::span<const float> shared() const override { return parameters_; }
+  [[nodiscard]] Floats residual() const override { return residual_; }
 
  private:
-  Optimizer optimizer_;
-};
-
-// Rules that leave the shared model between merges keep it apart.
-class SharedApart : public MergeRule {
- public:
-  explicit SharedApart(std::span<const float> initial) : shared_(initial.begin(), initial.end()) {}
-
-  [[nodiscard]] std::span<const float> shared(
-      std::span<const float> /*parameters*/) const override {
-    return shared_;
-  }
-
- protected:
-  std::vector<float> shared_;  // NOLINT(*-non-private-member-*): rules of this file only
+  Floats residual_;  // of gradients
+  std::span<float> parameters_;
+  Optimizer& optimizer_;  // of the means, the same on all replicas
+  Workers& workers_;
 };
 
 // DGA: x = shared - Σ lr·g over the replica's own gradients whose mean is still on its way.
-class OwnStepRule final : public SharedApart {
+class OwnStepRule final : public MergeRule {
  public:
-  using SharedApart::SharedApart;
+  OwnStepRule(std::span<const float> shared, std::span<float> parameters, Workers& workers)
+      : shared_(shared.begin(), shared.end()),
+        residual_(shared.size()),
+        parameters_(parameters),
+        workers_(workers) {}
 
-  std::span<const float> update_of(const StepContext& /*now*/, std::span<const float> gradient,
-                                   std::span<float> /*parameters*/) override {
-    newest_.assign(gradient.begin(), gradient.end());
-    return gradient;
+  ByteBuffer take(const StepContext& /*now*/, const Taking& taking) override {
+    newest_.assign(taking.gradient.begin(), taking.gradient.end());
+    return take_gradient(taking, residual_);
   }
 
   void sent(const StepContext& now, RoundId round, ByteView /*payload*/) override {
     unmerged_.push_back({.round = round, .lr = now.lr, .gradient = std::exchange(newest_, {})});
   }
 
-  void merge(const StepContext& /*now*/, const Part& part, const Mean& mean,
-             std::span<float> /*parameters*/) override {
+  void take_back(const StepContext& /*now*/, RoundId /*round*/, const Part& part,
+                 const PayloadView& message) override {
+    add(message, 1.0F, part.of(std::span(residual_)));
+  }
+
+  // With the learning rate of the step it was born in, or the swap would not be even.
+  void merge(const StepContext& /*now*/, const Part& part, const Mean& mean) override {
     LONGHAUL_CHECK_EQ(part.count, shared_.size());
     LONGHAUL_CHECK(!unmerged_.empty() && unmerged_.front().round == mean.round);
-    // With the learning rate of the step it was born in, or the swap would not be even.
-    kernels::add_scaled(*mean.values, static_cast<float>(-unmerged_.front().lr), shared_);
+    const auto rate = static_cast<float>(-unmerged_.front().lr);
+    for_each_tile(mean, workers_, [&](std::size_t first, std::span<const float> values) {
+      kernels::add_scaled(values, rate, std::span(shared_).subspan(first, values.size()));
+    });
     unmerged_.pop_front();
   }
 
   // Formed anew instead of corrected: rounding does not add up over the run.
-  void place(const StepContext& /*next*/, std::span<const float> /*residual*/,
-             std::span<float> parameters) override {
-    std::ranges::copy(shared_, parameters.begin());
+  void place(const StepContext& /*next*/) override {
+    std::ranges::copy(shared_, parameters_.begin());
     for (const Own& own : unmerged_) {
       if (own.gradient.empty()) continue;
-      kernels::add_scaled(own.gradient, static_cast<float>(-own.lr), parameters);
+      kernels::add_scaled(own.gradient, static_cast<float>(-own.lr), parameters_);
     }
   }
 
@@ -98,11 +110,12 @@ class OwnStepRule final : public SharedApart {
     for (const Own& own : unmerged_) {
       rates.push_back(own.lr);
       if (extent == Extent::kShared) continue;
-      std::vector<float>& saved = state.tensors[name_in_round("gradient", own.round)];
+      Floats& saved = state.tensors[name_in_round("gradient", own.round)];
       saved = own.gradient;
       saved.resize(shared_.size());
     }
     state.values["rates"] = rates;
+    if (extent == Extent::kReplica) save_tensor("residual", residual_, state);
   }
 
   Status load(Extent extent, const State& state, std::span<const RoundId> in_flight) override {
@@ -117,182 +130,82 @@ class OwnStepRule final : public SharedApart {
       Status loaded = load_tensor(name_in_round("gradient", own.round), state, own.gradient);
       if (!loaded.ok()) return loaded;
     }
-    return Done{};
+    return extent == Extent::kReplica ? load_tensor("residual", state, residual_) : Done{};
   }
+
+  [[nodiscard]] std::span<const float> shared() const override { return shared_; }
+  [[nodiscard]] Floats residual() const override { return residual_; }
 
  private:
   struct Own {
     RoundId round;
     double lr = 0;
-    std::vector<float> gradient;  // empty: there was none
+    Floats gradient;  // empty: there was none
   };
-  std::vector<float> newest_;
+  Floats shared_;
+  Floats residual_;  // of gradients
+  std::span<float> parameters_;
+  Workers& workers_;
+  Floats newest_;
   std::deque<Own> unmerged_;
-};
-
-// The late correction and the look-ahead, and the way from one to the other.
-//
-// Late: every replica runs an optimizer of its own, sends what its steps moved, and swaps its own
-// message for the mean when that arrives: x = shared - unmerged - residual, always. In the words of
-// OLCO3, y = shared - unmerged, and y - x, which it sends, is the residual.
-//
-// Ahead: one optimizer on the means, the same everywhere, and each gradient is computed where the
-// shared model will be once everything in flight has landed, as far as this replica can tell from
-// its own messages.
-class DelayedRule final : public SharedApart {
- public:
-  DelayedRule(Merge merge, const OptimizerSpec& spec, std::span<const float> initial,
-              const LocalSteps& local, const std::vector<Part>& parts)
-      : SharedApart(initial),
-        is_late_(merge == Merge::kLate),
-        compensates_delay_(local.compensates_delay),
-        optimizer_(spec, initial.size()),
-        momentum_(spec.kind == OptimizerKind::kSgd ? 0.0 : static_cast<double>(spec.momentum)),
-        foresight_(spec.kind == OptimizerKind::kNesterov ? 1 : 0),
-        delta_(initial.size()),
-        unmerged_(initial.size(), parts) {
-    LONGHAUL_CHECK(is_late_ || spec.kind != OptimizerKind::kAdamW);
-  }
-
-  std::span<const float> update_of(const StepContext& now, std::span<const float> gradient,
-                                   std::span<float> parameters) override {
-    if (!is_late_) return gradient;
-    std::ranges::copy(parameters, delta_.begin());
-    optimizer_.step(0, parameters, gradient, now.lr);
-    kernels::add_scaled(parameters, -1.0F, delta_);
-    return delta_;
-  }
-
-  void sent(const StepContext& /*now*/, RoundId round, ByteView payload) override {
-    unmerged_.add(round, own_unit(), payload);
-  }
-
-  // In the unit of the residual, which is that of the present rule.
-  void take_back(const StepContext& now, RoundId round, const PayloadView& message,
-                 std::span<float> residual) override {
-    const Unit unit = unmerged_.oldest(round).unit;
-    const bool is_own = unit == own_unit();
-    add(message, is_own ? 1.0F : move_of(unit, now) / move_of(own_unit(), now), residual);
-  }
-
-  void merge(const StepContext& now, const Part& part, const Mean& mean,
-             std::span<float> /*parameters*/) override {
-    const std::span<float> shared = part.of(std::span(shared_));
-    const Unit unit = unmerged_.oldest(mean.round).unit;
-    unmerged_.remove_oldest();
-    if (unit == Unit::kGradient && !is_late_) {
-      optimizer_.step(part.first, shared, *mean.values, now.lr);
-    } else {
-      kernels::add_scaled(*mean.values, -move_of(unit, now), shared);
-    }
-  }
-
-  void place(const StepContext& next, std::span<const float> residual,
-             std::span<float> parameters) override {
-    std::ranges::copy(shared_, parameters.begin());
-    if (is_late_) {
-      kernels::add_scaled(residual, -1.0F, parameters);
-      if (!compensates_delay_) return;
-    } else if (momentum_ > 0) {
-      // The velocity's own part in the steps to come: Σ μ^j over the rounds in flight.
-      const std::size_t rounds = unmerged_.count(Unit::kGradient);
-      const double coasting = powers_below(rounds + 1 + foresight_) - powers_below(1 + foresight_);
-      kernels::add_scaled(optimizer_.state(), static_cast<float>(-next.lr * coasting), parameters);
-    }
-    for (const UnmergedMessage& message : unmerged_) {
-      const std::size_t age = next.step - message.round.step;
-      const bool is_foreseen = message.unit == Unit::kGradient && !is_late_;
-      message.add_to(parameters,
-                     -(is_foreseen ? static_cast<float>(next.lr * powers_below(age + foresight_))
-                                   : move_of(message.unit, next)));
-    }
-  }
-
-  // What a gradient or a velocity has still to move is kept: it goes where the other rule has it.
-  void change_to(Merge merge, const StepContext& next, std::span<float> residual) override {
-    const bool will_be_late = merge == Merge::kLate;
-    LONGHAUL_CHECK(will_be_late || merge == Merge::kAhead);
-    if (will_be_late == is_late_) return;
-    const float whole_move = move_of(Unit::kGradient, next);
-    if (will_be_late) {
-      for (float& e : residual) e *= whole_move;  // the velocity stays: the same on all replicas
-    } else {
-      LONGHAUL_CHECK(optimizer_.state().size() <= shared_.size());  // no AdamW
-      for (float& e : residual) e /= whole_move;
-      // A velocity of one replica's own cannot become the common one: its rest is sent.
-      double rest = momentum_;
-      if (foresight_ > 0) rest *= momentum_;
-      if (momentum_ > 0)
-        kernels::add_scaled(optimizer_.state(), static_cast<float>(rest), residual);
-      std::ranges::fill(optimizer_.state(), 0.0F);
-    }
-    is_late_ = will_be_late;
-  }
-
-  void save(Extent extent, State& state) const override {
-    if (has_optimizer_in(extent)) optimizer_.save(state);
-    unmerged_.save(extent, state);
-  }
-
-  Status load(Extent extent, const State& state, std::span<const RoundId> in_flight) override {
-    Status loaded = has_optimizer_in(extent) ? optimizer_.load(state) : Done{};
-    return loaded.ok() ? unmerged_.load(extent, state, in_flight) : loaded;
-  }
-
- private:
-  [[nodiscard]] Unit own_unit() const { return is_late_ ? Unit::kMove : Unit::kGradient; }
-  // A late replica's optimizer is its own.
-  [[nodiscard]] bool has_optimizer_in(Extent extent) const {
-    return extent == Extent::kReplica || !is_late_;
-  }
-  // How far a mean of that unit moves the shared model in the end, without an optimizer for it.
-  [[nodiscard]] float move_of(Unit unit, const StepContext& now) const {
-    return unit == Unit::kMove ? 1.0F : static_cast<float>(now.lr / (1 - momentum_));
-  }
-  // 1 + μ + … + μ^(count-1)
-  [[nodiscard]] double powers_below(std::size_t count) const {
-    double sum = 0;
-    for (std::size_t i = 0; i < count; ++i) sum = 1 + momentum_ * sum;
-    return sum;
-  }
-
-  bool is_late_;
-  bool compensates_delay_;
-  Optimizer optimizer_;  // late: of this replica; ahead: common
-  double momentum_;
-  std::size_t foresight_;  // Nesterov's steps look one velocity further
-  std::vector<float> delta_;
-  Unmerged unmerged_;
 };
 
 }  // namespace
 
-void MergeRule::take_back(const StepContext& /*now*/, RoundId /*round*/, const PayloadView& message,
-                          std::span<float> residual) {
-  add(message, 1.0F, residual);
+ByteBuffer take_gradient(const Taking& taking, std::span<float> residual) {
+  const std::span held_back = taking.part.of(residual);
+  ByteBuffer payload = taking.codec.take({.residual = held_back,
+                                          .increment = taking.gradient,
+                                          .keep_ratio = taking.keep_ratio,
+                                          .seed = taking.seed});
+  kernels::feed(held_back, {.decay = taking.kept});
+  return payload;
 }
 
-void MergeRule::change_to(Merge /*merge*/, const StepContext& /*next*/,
-                          std::span<float> /*residual*/) {
-  LONGHAUL_CHECK(false && "this rule cannot be changed during a run");
+void for_each_tile(
+    const Mean& mean, Workers& workers,
+    const std::function<void(std::size_t first, std::span<const float> values)>& visit) {
+  const std::vector<TileRange> ranges = split_tiles(tile_count(mean.elements()), workers);
+  workers.run(ranges.size(), [&](std::size_t i) {
+    Floats sum;
+    TileEntries scratch;
+    for (std::size_t tile = ranges[i].first; tile < ranges[i].end; ++tile)
+      visit(tile_begin(tile), mean.tile(tile, sum, scratch));
+  });
 }
 
-std::unique_ptr<MergeRule> make_merge_rule(Merge merge, const OptimizerSpec& optimizer,
-                                           std::span<const float> initial, const LocalSteps& local,
-                                           const std::vector<Part>& parts) {
-  LONGHAUL_CHECK(parts.size() <= 1 || merge == Merge::kLate || merge == Merge::kOuter);
-  switch (merge) {
+void step_with(const Mean& mean, const Part& part, std::span<float> parameters, double lr,
+               Optimizer& optimizer, Workers& workers) {
+  LONGHAUL_CHECK_EQ(mean.elements(), part.count);
+  const Optimizer::Step step = optimizer.begin(part.first, lr);
+  for_each_tile(mean, workers, [&](std::size_t first, std::span<const float> values) {
+    optimizer.step(step, part.first + first, parameters.subspan(first, values.size()), values);
+  });
+}
+
+std::unique_ptr<MergeRule> make_merge_rule(const RuleSetup& setup, std::span<const float> shared,
+                                           std::span<float> parameters, Optimizer& optimizer,
+                                           Workers& workers) {
+  const bool has_parts = setup.merge == Merge::kLate || setup.merge == Merge::kOuter;
+  LONGHAUL_CHECK(setup.parts.size() <= 1 || has_parts);
+  Floats start(shared.begin(), shared.end());
+  switch (setup.merge) {
     case Merge::kOptimizer:
-      return std::make_unique<OptimizerRule>(optimizer, initial.size());
+      return std::make_unique<OptimizerRule>(parameters, optimizer, workers);
     case Merge::kOwnStep:
-      return std::make_unique<OwnStepRule>(initial);
-    case Merge::kLate:
+      return std::make_unique<OwnStepRule>(shared, parameters, workers);
+    case Merge::kLate: {
+      Floats announced = setup.computes ? start : Floats();
+      return make_late_rule(setup, std::move(start), parameters, optimizer, workers,
+                            Unmerged(shared.size(), setup.parts), std::move(announced));
+    }
     case Merge::kAhead:
-      return std::make_unique<DelayedRule>(merge, optimizer, initial, local, parts);
+      return make_ahead_rule(setup, std::move(start), parameters, optimizer, workers,
+                             Unmerged(shared.size(), setup.parts), Floats(shared.size()));
     case Merge::kOuter:
-      return make_outer_rule(optimizer, initial, local, parts);
+      return make_outer_rule(setup, std::move(start), parameters, workers);
     case Merge::kAnchor:
-      return make_anchor_rule(optimizer, initial, local);
+      return make_anchor_rule(setup, std::move(start), parameters, workers);
   }
   return nullptr;
 }

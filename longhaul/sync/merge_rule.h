@@ -1,13 +1,17 @@
-// What a replica does with its own gradient at once, where it stands until the mean comes, and what
-// it does with the mean when it is due.
+// A merge rule decides what a replica sends, and what the mean does to its parameters when it is
+// due. The local step, which moves parameters between rounds, is not part of it: it is the engine's
+// optimizer, or the caller's own.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "longhaul/base/bytes.h"
+#include "longhaul/base/workers.h"
+#include "longhaul/codec/codec.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/exchange.h"
 #include "longhaul/round/plan.h"
@@ -21,68 +25,88 @@ namespace longhaul {
 struct StepContext {
   std::size_t step = 0;
   double lr = 0;
-  bool has_round = true;
 };
 
-// In a step: update_of, accept, sent, then (take_back and) merge for each round that is due, then
-// place. `parameters` is always where gradients are computed.
+// An update of one part that is about to be sent.
+struct Taking {
+  Part part;
+  std::span<const float> gradient;  // of the part; for rules without local steps
+  // The local step on the part, from its own start on. Empty: the caller made it, or there is none.
+  std::function<void(std::size_t first, std::size_t count)> move;
+  std::function<void(std::size_t first, std::span<float> out)> preview;
+  Codec& codec;
+  double keep_ratio = 1.0;
+  std::uint64_t seed = 0;
+  float kept = 1.0F;  // share of what the codec holds back that is not lost
+};
+
+// In a step: take and sent for each part that has a round, then (take_back and) merge for each
+// round that is due, then place. The parameters are always where gradients are computed.
 class MergeRule {
  public:
   virtual ~MergeRule() = default;
 
-  // The gradient of this step is known. Returns what is to be sent (the gradient, or the delta of a
-  // step of its own), which is valid until the next call. Nothing counts before accept().
-  virtual std::span<const float> update_of(const StepContext& now, std::span<const float> gradient,
-                                           std::span<float> parameters) = 0;
-
-  // What is to be sent, beside the residual, in a step without a usable gradient that ends a
-  // period.
-  virtual std::span<const float> update_without_gradient(const StepContext& /*now*/) { return {}; }
-
-  // The update was usable, and the residual has it: the replica is where its step has led it. If
-  // not, place() takes it back to where it was.
-  virtual void accept(std::span<const float> /*parameters*/) {}
-
-  // Does what the codec does not send wait for the next round? False: it is told anew each time.
-  [[nodiscard]] virtual bool keeps_residual() const { return true; }
+  // Makes the local step of the part, and returns the payload of its update.
+  virtual ByteBuffer take(const StepContext& now, const Taking& taking) = 0;
 
   // The replica's own message of a round is on its way; an empty payload stands for zero. Also
-  // called without update_of, if a step had no usable gradient.
-  virtual void sent(const StepContext& /*now*/, RoundId /*round*/, ByteView /*payload*/) {}
+  // called without take, if a step had no usable gradient.
+  virtual void sent(const StepContext& now, RoundId round, ByteView payload) = 0;
 
   // The mean of `round`, which is merged next, does not hold this replica's own message: back to
-  // the residual, of that part, with it.
-  virtual void take_back(const StepContext& now, RoundId round, const PayloadView& message,
-                         std::span<float> residual);
+  // the residual of that part with it.
+  virtual void take_back(const StepContext& now, RoundId round, const Part& part,
+                         const PayloadView& message) = 0;
 
   // The mean of a round is due; rounds of a part come in the order they were born in.
-  virtual void merge(const StepContext& now, const Part& part, const Mean& mean,
-                     std::span<float> parameters) = 0;
+  virtual void merge(const StepContext& now, const Part& part, const Mean& mean) = 0;
 
-  // Puts `parameters` where the next gradient is to be computed. `residual` is what compression has
-  // held back of this replica's updates.
-  virtual void place(const StepContext& /*next*/, std::span<const float> /*residual*/,
-                     std::span<float> /*parameters*/) {}
+  // Puts the parameters where the next gradient is computed, for rules whose merge does not.
+  virtual void place(const StepContext& /*next*/) {}
 
-  // From the next step on another rule holds; only between late correction and look-ahead. What the
-  // residual holds is converted.
-  virtual void change_to(Merge merge, const StepContext& next, std::span<float> residual);
+  // The rule that holds from the next step on and goes on from this one's state, which it takes
+  // over; nothing if that cannot be.
+  virtual std::unique_ptr<MergeRule> become(Merge /*merge*/, const StepContext& /*next*/) {
+    return nullptr;
+  }
 
-  // What it remembers beside the shared model. Loads into a rule that was made with the saved
-  // shared model; on an error that rule is of no use.
+  // What it remembers beside the shared model and the parameters. Loads into a rule that was made
+  // with the saved shared model; on an error that rule is of no use.
   virtual void save(Extent extent, State& state) const = 0;
   virtual Status load(Extent extent, const State& state, std::span<const RoundId> in_flight) = 0;
 
-  // The model that is the same on all replicas, bit for bit; `parameters` itself for rules that
-  // never leave it.
-  [[nodiscard]] virtual std::span<const float> shared(std::span<const float> parameters) const = 0;
+  // The model that is the same on all replicas, bit for bit.
+  [[nodiscard]] virtual std::span<const float> shared() const = 0;
+  // What this replica has moved or computed and not sent.
+  [[nodiscard]] virtual std::vector<float> residual() const = 0;
 };
 
-// Look-ahead needs an optimizer whose steps it can foresee: not AdamW. Without `parts` all rounds
-// are of the whole model; with more than one of them, for `late` and `outer` only.
-std::unique_ptr<MergeRule> make_merge_rule(Merge merge, const OptimizerSpec& optimizer,
-                                           std::span<const float> initial,
-                                           const LocalSteps& local = {},
-                                           const std::vector<Part>& parts = {});
+struct RuleSetup {
+  Merge merge = Merge::kOptimizer;
+  OptimizerSpec optimizer;
+  LocalSteps local = {};
+  std::vector<Part> parts = {};  // none: all rounds are of the whole model
+  bool computes = true;          // false: nobody takes gradients here
+};
+
+// `shared` is the model that all replicas have; `parameters`, `optimizer` and `workers` must
+// outlive the rule. The optimizer is the replica's own where it has local steps, else that of the
+// means. Look-ahead needs one whose steps it can foresee: not AdamW. More than one part is for
+// `late` and `outer` only.
+std::unique_ptr<MergeRule> make_merge_rule(const RuleSetup& setup, std::span<const float> shared,
+                                           std::span<float> parameters, Optimizer& optimizer,
+                                           Workers& workers);
+
+// For rules that send gradients: feeds the gradient to the residual, of the whole model, and takes.
+ByteBuffer take_gradient(const Taking& taking, std::span<float> residual);
+
+// Calls visit(first, values) for each tile of a mean, several at once.
+void for_each_tile(
+    const Mean& mean, Workers& workers,
+    const std::function<void(std::size_t first, std::span<const float> values)>& visit);
+
+// Steps with a mean of gradients; `parameters` are those of the part.
+void step_with(const Mean& mean, const Part& part, std::span<float> parameters, double lr,
+               Optimizer& optimizer, Workers& workers);
 
 }  // namespace longhaul

@@ -9,6 +9,7 @@
 #include "longhaul/base/check.h"
 #include "longhaul/base/state.h"
 #include "longhaul/sync/saved.h"
+#include "longhaul/sync/step_kernels.h"
 
 namespace longhaul {
 namespace {
@@ -20,12 +21,11 @@ constexpr std::array kNames{
     std::pair{std::string_view("adamw"), OptimizerKind::kAdamW},
 };
 
-// A finite gradient may have a square that is not; such a moment would never move again.
-constexpr float kMostSecondMoment = 1e37F;
+constexpr std::size_t kPiece = 4096;  // elements of a preview at most
 
 std::size_t buffers_of(OptimizerKind kind) {
   if (kind == OptimizerKind::kSgd) return 0;
-  return kind == OptimizerKind::kAdamW ? 3 : 1;
+  return kind == OptimizerKind::kAdamW ? 2 : 1;
 }
 
 }  // namespace
@@ -42,60 +42,108 @@ Result<OptimizerKind> parse_optimizer(std::string_view name) {
 Optimizer::Optimizer(const OptimizerSpec& spec, std::size_t elements)
     : spec_(spec), elements_(elements), state_(buffers_of(spec.kind) * elements, 0.0F) {}
 
-void Optimizer::step(std::size_t first, std::span<float> parameters,
-                     std::span<const float> gradient, double lr) {
-  LONGHAUL_CHECK_EQ(parameters.size(), gradient.size());
+// Weight decay is left out: it adds a small share of the parameters, which are not absurd.
+bool Optimizer::accept(float largest_gradient, double lr) {
+  const bool is_adamw = spec_.kind == OptimizerKind::kAdamW;
+  const auto momentum = static_cast<double>(spec_.momentum);
+  const double gradient = largest_gradient;
+  const double state = momentum * largest_state_ + (is_adamw ? 1 - momentum : 1) * gradient;
+  double move = spec_.kind == OptimizerKind::kSgd ? gradient : state;
+  if (spec_.kind == OptimizerKind::kNesterov) move = gradient + momentum * state;
+  if (is_adamw) move = state / ((1 - momentum) * static_cast<double>(spec_.epsilon));
+  if (!(lr * move < static_cast<double>(kAbsurd))) return false;  // NaN is refused too
+  largest_state_ = state;
+  return true;
+}
+
+Optimizer::Step Optimizer::begin(std::size_t first, double lr, float gradient_scale) {
+  Step step{.lr = static_cast<float>(lr), .gradient_scale = gradient_scale};
+  if (spec_.kind != OptimizerKind::kAdamW) return step;
+  const float count = ++steps_[first];
+  step.unbias_first = 1.0F - std::pow(spec_.momentum, count);
+  step.unbias_second = 1.0F - std::pow(spec_.second_moment, count);
+  return step;
+}
+
+void Optimizer::apply(const Step& step, std::span<float> first_state, std::span<float> second_state,
+                      std::span<float> parameters, std::span<const float> gradient) const {
+  if (spec_.kind == OptimizerKind::kAdamW) {
+    return kernels::adamw_step({.lr = step.lr,
+                                .first_decay = spec_.momentum,
+                                .second_decay = spec_.second_moment,
+                                .unbias_first = step.unbias_first,
+                                .unbias_second = step.unbias_second,
+                                .epsilon = spec_.epsilon,
+                                .weight_decay = spec_.weight_decay,
+                                .gradient_scale = step.gradient_scale},
+                               gradient, first_state, second_state, parameters);
+  }
+  kernels::sgd_step({.lr = step.lr,
+                     .momentum = spec_.momentum,
+                     .weight_decay = spec_.weight_decay,
+                     .gradient_scale = step.gradient_scale,
+                     .is_nesterov = spec_.kind == OptimizerKind::kNesterov},
+                    gradient, first_state, parameters);
+}
+
+void Optimizer::step(const Step& step, std::size_t first, std::span<float> parameters,
+                     std::span<const float> gradient) {
   LONGHAUL_CHECK_LE(first + parameters.size(), elements_);
-  if (spec_.kind == OptimizerKind::kAdamW)
-    return adamw_step(first, parameters, gradient, static_cast<float>(lr));
-  const std::span velocity =
-      state_.empty() ? std::span<float>() : std::span(state_).subspan(first, parameters.size());
-  sgd_step(velocity, parameters, gradient, static_cast<float>(lr));
+  const auto buffer = [&](std::size_t number) {
+    return number < buffers_of(spec_.kind)
+               ? std::span(state_).subspan(number * elements_ + first, parameters.size())
+               : std::span<float>();
+  };
+  apply(step, buffer(0), buffer(1), parameters, gradient);
+}
+
+void Optimizer::preview(const Step& step, std::size_t first, std::span<float> parameters,
+                        std::span<const float> gradient) const {
+  LONGHAUL_CHECK_LE(parameters.size(), kPiece);
+  std::array<std::array<float, kPiece>, 2> copies;
+  const auto copy_of = [&](std::size_t number) {
+    if (number >= buffers_of(spec_.kind)) return std::span<float>();
+    const std::span copy = std::span(copies[number]).first(parameters.size());
+    std::ranges::copy(std::span(state_).subspan(number * elements_ + first, copy.size()),
+                      copy.begin());
+    return copy;
+  };
+  apply(step, copy_of(0), copy_of(1), parameters, gradient);
+}
+
+void Optimizer::clear() {
+  std::ranges::fill(state_, 0.0F);
+  steps_.clear();
+  largest_state_ = 0;
 }
 
 void Optimizer::save(State& state, std::string_view name) const {
   save_tensor(name, state_, state);
+  std::vector<std::uint64_t> parts;
+  std::vector<double> steps;
+  for (const auto& [first, count] : steps_) {
+    parts.push_back(first);
+    steps.push_back(count);
+  }
+  state.values[std::string(name) + ".parts"] = parts;
+  state.values[std::string(name) + ".steps"] = steps;
 }
 
 Status Optimizer::load(const State& state, std::string_view name) {
-  return load_tensor(name, state, state_);
-}
-
-void Optimizer::sgd_step(std::span<float> velocity, std::span<float> parameters,
-                         std::span<const float> gradient, float lr) const {
-  const float decay = spec_.weight_decay;
-  const float momentum = spec_.momentum;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    float g = gradient[i] + decay * parameters[i];
-    if (spec_.kind != OptimizerKind::kSgd) {
-      velocity[i] = momentum * velocity[i] + g;
-      g = spec_.kind == OptimizerKind::kNesterov ? g + momentum * velocity[i] : velocity[i];
-    }
-    parameters[i] -= lr * g;
-  }
-}
-
-void Optimizer::adamw_step(std::size_t first, std::span<float> parameters,
-                           std::span<const float> gradient, float lr) {
-  const std::span first_moment = std::span(state_).subspan(first, parameters.size());
-  const std::span second_moment = std::span(state_).subspan(elements_ + first, parameters.size());
-  // Counted per element, as parts of the model may be stepped at different times; equal within a
-  // part.
-  const std::span steps = std::span(state_).subspan(2 * elements_ + first, parameters.size());
-  if (parameters.empty()) return;
-  const float count = steps[0] + 1.0F;
-  const float unbias_first = 1.0F - std::pow(spec_.momentum, count);
-  const float unbias_second = 1.0F - std::pow(spec_.second_moment, count);
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    steps[i] = count;
-    first_moment[i] = spec_.momentum * first_moment[i] + (1.0F - spec_.momentum) * gradient[i];
-    second_moment[i] = std::min(spec_.second_moment * second_moment[i] +
-                                    (1.0F - spec_.second_moment) * gradient[i] * gradient[i],
-                                kMostSecondMoment);
-    const float scale = std::sqrt(second_moment[i] / unbias_second) + spec_.epsilon;
-    parameters[i] -=
-        lr * (first_moment[i] / unbias_first / scale + spec_.weight_decay * parameters[i]);
-  }
+  const auto parts = state.value<std::vector<std::uint64_t>>(std::string(name) + ".parts");
+  const auto steps = state.value<std::vector<double>>(std::string(name) + ".steps");
+  if (!parts.ok()) return parts.error();
+  if (!steps.ok()) return steps.error();
+  if (parts->size() != steps->size())
+    return Error{ErrorCode::kMismatch, std::string(name) + ": not one count for each part"};
+  Status loaded = load_tensor(name, state, state_);
+  if (!loaded.ok()) return loaded;
+  steps_.clear();
+  for (std::size_t i = 0; i < parts->size(); ++i)
+    steps_[(*parts)[i]] = static_cast<float>((*steps)[i]);
+  largest_state_ = static_cast<double>(
+      kernels::largest_magnitude(std::span(state_).first(std::min(state_.size(), elements_))));
+  return loaded;
 }
 
 }  // namespace longhaul

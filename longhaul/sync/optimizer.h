@@ -1,8 +1,10 @@
-// Optimizers on flat parameters, part by part: the same arithmetic on every machine.
+// Optimizers on flat parameters, part by part: the same arithmetic on every machine and for every
+// number of threads.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,9 @@ struct State;
 
 enum class OptimizerKind : std::uint8_t { kSgd, kMomentum, kNesterov, kAdamW };
 
+// Can its steps be computed ahead, as Merge::kAhead needs?
+constexpr bool can_be_foreseen(OptimizerKind kind) { return kind != OptimizerKind::kAdamW; }
+
 struct OptimizerSpec {
   OptimizerKind kind = OptimizerKind::kMomentum;
   float momentum = 0.9F;        // β1 of AdamW
@@ -25,31 +30,63 @@ struct OptimizerSpec {
 
 Result<OptimizerKind> parse_optimizer(std::string_view name);  // sgd, momentum, nesterov, adamw
 
+// Values beyond it are as good as infinite, and sums of residuals stay far from overflow below it.
+inline constexpr float kAbsurd = 1e30F;
+
 class Optimizer {
  public:
   Optimizer(const OptimizerSpec& spec, std::size_t elements);
 
-  // Moves the `parameters` that begin at element `first` of the model against `gradient`.
-  void step(std::size_t first, std::span<float> parameters, std::span<const float> gradient,
-            double lr);
+  // A step of one part, in pieces: the factors that all of its pieces share.
+  struct Step {
+    float lr = 0.0F;
+    float gradient_scale = 1.0F;
+    float unbias_first = 1.0F;  // of AdamW
+    float unbias_second = 1.0F;
+  };
 
-  // All that it remembers, in place.
+  // False if a gradient of that magnitude could move a parameter by an absurd amount; true counts
+  // as the step with it: for optimizers whose gradients nobody has checked elsewhere.
+  bool accept(float largest_gradient, double lr);
+
+  // Begins a step of the part that starts at `first`; the gradient will be multiplied by the scale.
+  // A part is the same range of elements in every step.
+  Step begin(std::size_t first, double lr, float gradient_scale = 1.0F);
+
+  // Moves the `parameters` that begin at element `first` of the model against `gradient`. Several
+  // threads may step different elements at once.
+  void step(const Step& step, std::size_t first, std::span<float> parameters,
+            std::span<const float> gradient);
+  // Where that would move them, without moving anything.
+  void preview(const Step& step, std::size_t first, std::span<float> parameters,
+               std::span<const float> gradient) const;
+
+  // A whole step of the part that starts at `first`.
+  void step(std::size_t first, std::span<float> parameters, std::span<const float> gradient,
+            double lr) {
+    step(begin(first, lr), first, parameters, gradient);
+  }
+
+  // All that it remembers of the elements, in place: velocities; for AdamW first, then second
+  // moments.
   [[nodiscard]] std::span<float> state() { return state_; }
+
+  // Forgets everything.
+  void clear();
 
   void save(State& state, std::string_view name = "optimizer") const;
   // On an error nothing has changed.
   Status load(const State& state, std::string_view name = "optimizer");
 
  private:
-  void sgd_step(std::span<float> velocity, std::span<float> parameters,
-                std::span<const float> gradient, float lr) const;
-  void adamw_step(std::size_t first, std::span<float> parameters, std::span<const float> gradient,
-                  float lr);
+  void apply(const Step& step, std::span<float> first_state, std::span<float> second_state,
+             std::span<float> parameters, std::span<const float> gradient) const;
 
   OptimizerSpec spec_;
   std::size_t elements_;
-  std::vector<float>
-      state_;  // velocities; for AdamW: first moments, second moments, steps of each element
+  std::vector<float> state_;
+  std::map<std::size_t, float> steps_;  // of each part, by its first element; for AdamW
+  double largest_state_ = 0;            // no velocity or first moment is larger; see accept()
 };
 
 }  // namespace longhaul

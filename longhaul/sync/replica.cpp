@@ -24,6 +24,26 @@ constexpr const char* kStep = "step";  // of the engine
 constexpr const char* kUpdate = "update";
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
+// Step and part of each.
+void save_rounds(const char* name, const std::vector<RoundId>& rounds, State& state) {
+  std::vector<std::uint64_t> numbers;
+  for (const RoundId& round : rounds) numbers.insert(numbers.end(), {round.step, round.part});
+  state.values[name] = numbers;
+}
+
+Result<std::vector<RoundId>> rounds_in(const State& state, const char* name) {
+  const auto numbers = state.value<std::vector<std::uint64_t>>(name);
+  if (!numbers.ok()) return numbers.error();
+  std::vector<RoundId> rounds;
+  for (std::size_t i = 0; i + 1 < numbers->size(); i += 2) {
+    if ((*numbers)[i + 1] > std::numeric_limits<std::uint32_t>::max()) break;
+    rounds.push_back(
+        {.step = (*numbers)[i], .part = static_cast<std::uint32_t>((*numbers)[i + 1])});
+  }
+  if (2 * rounds.size() == numbers->size()) return rounds;
+  return Error{ErrorCode::kMismatch, std::string(name) + ": not a step and a part of each round"};
+}
+
 }  // namespace
 
 Replica::Replica(Setup setup, Learner& learner, HubClient& client, Workers& workers,
@@ -71,14 +91,15 @@ State Replica::save() const {
   state.values[kRun] = client_.run();
   state.values[kFirstStep] = first_step_;
   const std::deque<RoundId>& in_flight = engine_->in_flight();
-  state.values[kNextRound] = in_flight.empty() ? engine_->next_round() : in_flight.front().step;
+  save_rounds(kNextRound, {in_flight.empty() ? engine_->next_rounds().front() : in_flight.front()},
+              state);
   if (std::isfinite(facts_.loss)) state.values[kLoss] = facts_.loss;
-  std::vector<std::uint64_t> sent;
-  for (const auto& [step, update] : client_.unmerged()) {
-    sent.push_back(step);
-    state.blobs[name_in_round(kUpdate, {.step = step})] = *update.payload;
+  std::vector<RoundId> sent;
+  for (const auto& [round, update] : client_.unmerged()) {
+    sent.push_back(round);
+    state.blobs[name_in_round(kUpdate, round)] = *update.payload;
   }
-  state.values[kSent] = sent;
+  save_rounds(kSent, sent, state);
   const Attendance attendance =
       client_.attendance().value_or(Attendance{.since = engine_->steps_done()});
   std::vector<std::uint64_t> steps{attendance.since};
@@ -107,31 +128,33 @@ Result<Attendance> attendance_in(const State& checkpoint, std::uint64_t step) {
 Status stand_at(const State& checkpoint, ClientSetup& client) {
   Status version = check_saved_version(checkpoint);
   if (!version.ok()) return std::move(version).error().within("checkpoint");
-  const auto next_round = checkpoint.value<std::uint64_t>(kNextRound);
+  const Result<std::vector<RoundId>> next_round = rounds_in(checkpoint, kNextRound);
   const auto first_step = checkpoint.value<std::uint64_t>(kFirstStep);
   const auto run = checkpoint.value<std::uint64_t>(kRun);
-  const auto sent = checkpoint.value<std::vector<std::uint64_t>>(kSent);
+  const Result<std::vector<RoundId>> sent = rounds_in(checkpoint, kSent);
   const auto step = checkpoint.value<std::uint64_t>(kStep);
   if (!next_round.ok()) return next_round.error();
   if (!first_step.ok()) return first_step.error();
   if (!run.ok()) return run.error();
   if (!sent.ok()) return sent.error();
   if (!step.ok()) return step.error();
+  if (next_round->size() != 1)
+    return Error{ErrorCode::kMismatch, "checkpoint: not one round that comes next"};
   Result<Attendance> attendance = attendance_in(checkpoint, *step);
   if (!attendance.ok()) return attendance.error();
   client.is_fresh = false;
   client.run = *run;
   client.initial.reset();
-  client.next_round = *next_round;
+  client.next_round = next_round->front();
   client.first_step = *first_step;
   client.step = *step;
   client.attendance = *attendance;
-  for (const std::uint64_t round : *sent) {
-    const Result<ByteView> payload = checkpoint.blob(name_in_round(kUpdate, {.step = round}));
+  for (const RoundId& round : *sent) {
+    const Result<ByteView> payload = checkpoint.blob(name_in_round(kUpdate, round));
     if (!payload.ok()) return payload.error();
     client.own[round] = {
         .payload = std::make_shared<const ByteBuffer>(payload->begin(), payload->end()),
-        .attendance = attendance->until(round)};
+        .attendance = attendance->until(round.step)};
   }
   return Done{};
 }
@@ -157,6 +180,7 @@ Status Replica::replace_state() {
 void Replica::compute(StepFacts& facts) {
   work_.begin(clock_.now());
   facts.loss = learner_.compute_gradient();
+  facts.passes = learner_.passes();
   TimePoint end = clock_.now();
   if (setup_.step_time.count() > 0) {
     const TimePoint due = work_.due(setup_.step_time);
@@ -173,7 +197,7 @@ Result<StepFacts> Replica::step(Deadline deadline) {
   LONGHAUL_CHECK(engine_ != nullptr);
   if (!engine_->is_half_done()) {
     const Result<Stance> stance =
-        client_.stance(engine_->steps_done(), engine_->next_round(), deadline);
+        client_.stance(engine_->steps_done(), engine_->next_rounds().back(), deadline);
     if (!stance.ok()) return stance.error();
     if (*stance == Stance::kRestart) {
       const Status replaced = replace_state();
@@ -219,6 +243,7 @@ void Replica::tell(const StepFacts& facts) {
   report.set_loss(facts.loss);
   report.set_compute_s(facts.computing.count());
   report.set_waiting_share(waiting_.share());
+  report.set_passes(facts.passes);
   if (step % kDigestEvery == 0) report.set_digest(digest_of(engine_->shared()));
   client_.report(report);
 }

@@ -30,11 +30,12 @@ struct Replaced {
 struct StepFacts {
   std::uint64_t step = 0;  // the one that was done
   Stance stance = Stance::kTakePart;
-  double loss = 0;        // of the last gradient
-  Seconds computing{};    // by a WorkTimer, paced
-  Seconds waiting{};      // for means
-  bool was_late = false;  // computing took longer than the pace
-  TimePoint computed{};   // when the gradient was there
+  double loss = 0;           // of the last gradient
+  std::uint32_t passes = 0;  // forward and backward, in this step; 0: it sat out
+  Seconds computing{};       // by a WorkTimer, paced
+  Seconds waiting{};         // for means
+  bool was_late = false;     // computing took longer than the pace
+  TimePoint computed{};      // when the gradient was there
   MessageTimes messages{};
   std::optional<Replaced> replaced{};  // before it
 };

@@ -20,8 +20,9 @@ enum class Extent : std::uint8_t {
 };
 
 // Of what is saved. 1 was before local steps, 2 before updates said since when their replica takes
-// part; neither is read any more.
-inline constexpr std::uint64_t kSavedVersion = 3;
+// part, 3 before rounds were named by step and part and positions were saved; none is read any
+// more.
+inline constexpr std::uint64_t kSavedVersion = 4;
 Status check_saved_version(const State& state);
 
 // "message.12.0": what is saved once for each round.

@@ -13,9 +13,9 @@ namespace longhaul {
 
 // When the messages of a step passed.
 struct MessageTimes {
-  std::optional<TimePoint> sent;       // its own update; nothing: the step sent none
-  std::optional<TimePoint> mean;       // arrival of the last mean that it merged
-  std::optional<std::uint64_t> round;  // of that mean
+  std::optional<TimePoint> sent;  // its last update; nothing: the step sent none
+  std::optional<TimePoint> mean;  // arrival of the last mean that it merged
+  std::optional<RoundId> round;   // of that mean
 };
 
 class TimedExchange final : public Exchange {
@@ -33,7 +33,7 @@ class TimedExchange final : public Exchange {
     waited_ += clock_.now() - begin;
     if (mean.ok()) {
       times_.mean = mean->arrived;
-      times_.round = mean->round.step;
+      times_.round = mean->round;
     }
     return mean;
   }

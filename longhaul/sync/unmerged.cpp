@@ -27,10 +27,11 @@ Unmerged::Unmerged(std::size_t elements, std::vector<Part> parts) : parts_(std::
   if (parts_.empty()) parts_.push_back({.first = 0, .count = elements});
 }
 
-Status Unmerged::try_add(RoundId round, Unit unit, ByteView payload) {
+Status Unmerged::try_add(RoundId round, Unit unit, ByteView payload, float weight) {
   UnmergedMessage& message = messages_.emplace_back();
   message.round = round;
   message.unit = unit;
+  message.weight = weight;
   message.part = part_of(round);
   message.bytes.assign(payload.begin(), payload.end());
   if (message.bytes.empty()) return Done{};
@@ -40,8 +41,20 @@ Status Unmerged::try_add(RoundId round, Unit unit, ByteView payload) {
   return Done{};
 }
 
-void Unmerged::add(RoundId round, Unit unit, ByteView payload) {
-  LONGHAUL_CHECK(try_add(round, unit, payload).ok());
+void Unmerged::add(RoundId round, Unit unit, ByteView payload, float weight) {
+  LONGHAUL_CHECK(try_add(round, unit, payload, weight).ok());
+}
+
+void Unmerged::clear_oldest(RoundId round) {
+  (void)oldest(round);
+  messages_.front().payload.reset();
+  messages_.front().bytes.clear();
+}
+
+void Unmerged::set_weight(Unit unit, float weight) {
+  for (UnmergedMessage& message : messages_) {
+    if (message.unit == unit) message.weight = weight;
+  }
 }
 
 const UnmergedMessage& Unmerged::oldest(RoundId round) const {
@@ -55,12 +68,15 @@ std::size_t Unmerged::count(Unit unit) const {
 
 void Unmerged::save(Extent extent, State& state) const {
   std::vector<std::string> units;
+  std::vector<double> weights;
   for (const UnmergedMessage& message : messages_) {
     units.emplace_back(unit_name(message.unit));
+    weights.push_back(static_cast<double>(message.weight));
     if (extent == Extent::kReplica)
       state.blobs[name_in_round("message", message.round)] = message.bytes;
   }
   state.values["units"] = units;
+  if (extent == Extent::kReplica) state.values["weights"] = weights;
 }
 
 Status Unmerged::load(Extent extent, const State& state, std::span<const RoundId> rounds) {
@@ -68,6 +84,14 @@ Status Unmerged::load(Extent extent, const State& state, std::span<const RoundId
   if (!units.ok()) return units.error();
   if (units->size() != rounds.size())
     return Error{ErrorCode::kMismatch, "units: not one for each round in flight"};
+  std::vector<double> weights(rounds.size(), 1.0);
+  if (extent == Extent::kReplica) {
+    const auto saved = state.value<std::vector<double>>("weights");
+    if (!saved.ok()) return saved.error();
+    if (saved->size() != rounds.size())
+      return Error{ErrorCode::kMismatch, "weights: not one for each round in flight"};
+    weights = *saved;
+  }
   messages_.clear();
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     const Result<Unit> unit = parse_unit((*units)[i]);
@@ -76,7 +100,7 @@ Status Unmerged::load(Extent extent, const State& state, std::span<const RoundId
     const Result<ByteView> payload =
         extent == Extent::kReplica ? state.blob(name) : Result<ByteView>(ByteView());
     if (!payload.ok()) return payload.error();
-    Status added = try_add(rounds[i], *unit, *payload);
+    Status added = try_add(rounds[i], *unit, *payload, static_cast<float>(weights[i]));
     if (!added.ok()) return std::move(added).error().within(name);
   }
   return Done{};

@@ -24,13 +24,14 @@ enum class Unit : std::uint8_t {
 struct UnmergedMessage {
   RoundId round;
   Unit unit = Unit::kGradient;
+  float weight = 1.0F;  // with which the replica counts on it until the mean is there
   ByteBuffer bytes;
   std::optional<PayloadView> payload;  // of `bytes`; nothing: the message was empty
   Part part;
 
-  // out += weight · message; `out` is of the whole model.
-  void add_to(std::span<float> out, float weight) const {
-    if (payload) longhaul::add(*payload, weight, part.of(out));
+  // out += factor · message; `out` is of the whole model.
+  void add_to(std::span<float> out, float factor) const {
+    if (payload) longhaul::add(*payload, factor, part.of(out));
   }
 };
 
@@ -39,27 +40,32 @@ class Unmerged {
   // Rounds are of one of `parts`; none: all are of the whole model.
   Unmerged(std::size_t elements, std::vector<Part> parts);
 
-  void add(RoundId round, Unit unit, ByteView payload);
+  void add(RoundId round, Unit unit, ByteView payload, float weight = 1.0F);
   [[nodiscard]] const Part& part_of(RoundId round) const { return parts_.at(round.part); }
 
   // The mean of `round` is being merged: our bug, if that is not the oldest.
   [[nodiscard]] const UnmergedMessage& oldest(RoundId round) const;
   void remove_oldest() { messages_.pop_front(); }
+  // The oldest message is not in the mean of its round: it counts as empty from now on.
+  void clear_oldest(RoundId round);
   void remove(RoundId oldest_round) {
     (void)oldest(oldest_round);
     remove_oldest();
   }
 
   [[nodiscard]] std::size_t count(Unit unit) const;
-  // The units are equal on all replicas, the messages are not: those of a snapshot are empty.
+  // The units are equal on all replicas, messages and weights are not: a snapshot has none.
   void save(Extent extent, State& state) const;
   Status load(Extent extent, const State& state, std::span<const RoundId> rounds);
+
+  // The replica counts on messages of that unit with another weight from now on.
+  void set_weight(Unit unit, float weight);
 
   [[nodiscard]] auto begin() const { return messages_.begin(); }
   [[nodiscard]] auto end() const { return messages_.end(); }
 
  private:
-  Status try_add(RoundId round, Unit unit, ByteView payload);
+  Status try_add(RoundId round, Unit unit, ByteView payload, float weight);
 
   std::vector<Part> parts_;
   std::deque<UnmergedMessage> messages_;  // a deque: views must not move away from their bytes

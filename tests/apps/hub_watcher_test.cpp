@@ -36,21 +36,48 @@ TEST_F(Watching, TellsOfTheFirstPlanWhichNoRoundBrought) {
 }
 
 TEST_F(Watching, TellsOfARoundAndOfThePlanThatCameWithIt) {
-  EXPECT_THAT(told({.outcome = {.step = 7, .from = 7, .next = 8, .members = 2}}),
-              ElementsAre("round"));
   EXPECT_THAT(
-      told({.outcome = {.step = 8, .from = 8, .next = 9, .members = 2, .decision = Decision{}}}),
-      ElementsAre("plan", "round"));
+      told({.outcome =
+                {.round = {.step = 7}, .from = {.step = 7}, .next = {.step = 8}, .members = 2}}),
+      ElementsAre("round"));
+  EXPECT_THAT(told({.outcome = {.round = {.step = 8},
+                                .from = {.step = 8},
+                                .next = {.step = 9},
+                                .members = 2,
+                                .decision = Decision{}}}),
+              ElementsAre("plan", "round"));
+}
+
+TEST_F(Watching, NamesStepAndPartOfARound) {
+  const auto told_of = [&](const RoundOutcome& outcome) {
+    watcher_({.outcome = outcome});
+    const auto event = nlohmann::json::parse(lines_->pop_until(Deadline::min()).value());
+    return std::vector<int>{event.at("step"), event.at("part"), event.at("from"), event.at("next"),
+                            event.at("next_part")};
+  };
+  EXPECT_THAT(told_of({.round = {.step = 7, .part = 0},
+                       .from = {.step = 4, .part = 1},
+                       .next = {.step = 7, .part = 2}}),
+              ElementsAre(7, 0, 5, 7, 2));
+  EXPECT_THAT(told_of({.round = {.step = 7, .part = 2},
+                       .from = {.step = 7, .part = 1},
+                       .next = {.step = 9, .part = 0}}),
+              ElementsAre(7, 2, 7, 9, 0));
 }
 
 TEST_F(Watching, LeavesRoundsOutUnlessAskedForThem) {
   HubWatcher quiet(lines_, false, Log(LogLevel::kOff));
-  quiet({.outcome = {.step = 8, .from = 8, .next = 9, .members = 2, .decision = Decision{}}});
+  quiet({.outcome = {.round = {.step = 8},
+                     .from = {.step = 8},
+                     .next = {.step = 9},
+                     .members = 2,
+                     .decision = Decision{}}});
   EXPECT_THAT(kinds_in(*lines_), ElementsAre("plan"));
 }
 
 TEST_F(Watching, WritesDigestsAsText) {
-  RoundNews news{.outcome = {.step = 7, .from = 7, .next = 8, .members = 1}};
+  RoundNews news{
+      .outcome = {.round = {.step = 7}, .from = {.step = 7}, .next = {.step = 8}, .members = 1}};
   news.outcome.contributors = {{.slot = 2, .digest = 0xABC}};
   HubWatcher watcher(lines_, true, Log(LogLevel::kOff));
   watcher(news);
@@ -74,7 +101,10 @@ TEST(HubWatcher, TellsWhenTheUpdatesOfARoundHadArrived) {
 }
 
 TEST_F(Watching, TellsOfARoundThatNobodyWasIn) {
-  EXPECT_THAT(told({.outcome = {.step = 7, .from = 7, .next = 8, .decision = Decision{}}}),
+  EXPECT_THAT(told({.outcome = {.round = {.step = 7},
+                                .from = {.step = 7},
+                                .next = {.step = 8},
+                                .decision = Decision{}}}),
               ElementsAre("plan", "round"));
 }
 

@@ -13,8 +13,10 @@ Json round_of(std::uint64_t step, const std::vector<std::size_t>& slots, std::si
   Json contributors = Json::array();
   for (const std::size_t slot : slots) contributors.push_back({{"slot", slot}, {"digest", "01"}});
   return {{"step", step},
+          {"part", 0},
           {"from", step},
           {"next", step + 1},
+          {"next_part", 0},
           {"members", members},
           {"contributors", contributors}};
 }
@@ -67,6 +69,26 @@ TEST(RoundAudit, KnowsThatStepsMayHaveNoRound) {
   EXPECT_FALSE(verdict_of(rounds, 12)) << "the round of step 11";
   EXPECT_FALSE(verdict_of({rounds[0], round_of_a_period(11, 8)}, 12)) << "that of step 7";
   EXPECT_FALSE(verdict_of({rounds[1]}, 8)) << "that of step 3";
+}
+
+// The rounds of one step, each followed by the next part or by the next step.
+TEST(RoundAudit, KnowsThatAStepMayHaveARoundOfEachPart) {
+  const auto verdict_of = [](const std::vector<std::uint32_t>& parts) {
+    RoundAudit audit;
+    for (const std::uint32_t part : parts) {
+      Json round = round_of(0, {0}, 1);
+      round["part"] = part;
+      if (part < 2) round["next"] = 0;
+      if (part < 2) round["next_part"] = part + 1;
+      audit.on_round(round);
+    }
+    return audit.verdict(1).ok();
+  };
+  EXPECT_TRUE(verdict_of({0, 1, 2}));
+  EXPECT_FALSE(verdict_of({0, 1, 1, 2})) << "twice";
+  EXPECT_FALSE(verdict_of({0, 2})) << "one is missing";
+  EXPECT_FALSE(verdict_of({0, 1})) << "the last is missing";
+  EXPECT_FALSE(verdict_of({0, 2, 1})) << "not in order";
 }
 
 TEST(RoundAudit, NoticesAModelThatDiffered) {

@@ -15,8 +15,13 @@ def f32(x):
     return struct.unpack("<f", struct.pack("<f", x))[0]
 
 
+BEGIN = b'{"__metadata__":{"longhaul_format":"2","longhaul_xxh3":"'
+
+
 def read(data):
     (length,) = struct.unpack_from("<Q", data)
+    assert data[8:].startswith(BEGIN), "as docs/file_formats.md has it"
+    assert data[64:80].decode() == json.loads(data[8 : 8 + length])["__metadata__"]["longhaul_xxh3"]
     header = json.loads(data[8 : 8 + length])
     body = data[8 + length :]
     metadata = header.pop("__metadata__")

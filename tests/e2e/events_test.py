@@ -126,7 +126,7 @@ class Programs(Guests):
         hub.wait()
 
     def run_lab(self):
-        done = self.longhaul("lab", "smoke", "--recipe", "auto", "--set", "train.steps=30", "--out", "lab")
+        done = self.longhaul("lab", "smoke", "--recipe", "auto,streaming-diloco", "--set", "train.steps=30", "--out", "lab")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.gather("lab", map(json.loads, (self.directory / "lab/events.jsonl").read_text().splitlines()))
 

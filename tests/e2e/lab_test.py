@@ -81,7 +81,7 @@ class Results(LabCommand):
         damaged.mkdir()
         (damaged / "events.jsonl").write_text(events.replace('"period_steps":1', '"period_steps":0'))
         done = self.longhaul("lab", "smoke", "--replay", damaged, "--out", "none")
-        self.assertIn("damaged plan", done.stderr)
+        self.assertIn("period_steps 0: expected 1 to 10000", done.stderr)
         self.assertEqual(done.returncode, 1, done.stderr)
 
     def test_resume_notices_another_trace(self):

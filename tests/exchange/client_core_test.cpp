@@ -27,7 +27,7 @@ TEST_F(ClientCoreTest, IsToldWhatIsInOfIt) {
   EXPECT_FALSE(news_.contributed);
   Frame welcome;
   v1::Contributed& contributed = *welcome.mutable_welcome()->mutable_contributed();
-  contributed.set_step(9);
+  contributed.mutable_round()->set_step(9);
   contributed.mutable_attendance()->set_since(10);  // impossible
   hear(control_, welcome);
   EXPECT_FALSE(news_.contributed);
@@ -36,7 +36,7 @@ TEST_F(ClientCoreTest, IsToldWhatIsInOfIt) {
   contributed.mutable_attendance()->set_since(3);
   hear(control_, welcome);
   ASSERT_TRUE(news_.contributed);
-  EXPECT_EQ(news_.contributed->step, 9U);
+  EXPECT_EQ(news_.contributed->round.step, 9U);
   EXPECT_EQ(news_.contributed->attendance, Attendance{.since = 3});
 }
 
@@ -82,14 +82,14 @@ TEST_F(ClientCoreTest, AHubThatIsSilentIsGone) {
 TEST_F(ClientCoreTest, SendsAgainWhatWasNotMerged) {
   enroll(0);
   for (std::uint64_t step = 0; step < 3; ++step)
-    core_.submit(step, {.payload = shared(payload_with(1))});
+    core_.submit({.step = step}, {.payload = shared(payload_with(1))});
   EXPECT_EQ(sent(), (std::vector<std::uint64_t>{0, 1, 2}));
   closed(0);
   mean(0, 5);
   breaks();
-  core_.submit(3, {.payload = shared(payload_with(1))});
+  core_.submit({.step = 3}, {.payload = shared(payload_with(1))});
   connect();
-  EXPECT_EQ(join_.next_round(), 1U);
+  EXPECT_EQ(told_next(), after({.step = 0}));
   closed(1);
   mean(1, 6);
   enroll(2);
@@ -120,19 +120,40 @@ TEST_F(ClientCoreTest, KnowsWhichMeansItHasThoughStepsHaveNoRound) {
   mean(7, 6);
   breaks();
   connect();
-  EXPECT_EQ(join_.next_round(), 3U) << "the mean of step 3 has not come";
+  EXPECT_EQ(told_next(), RoundId{.step = 3}) << "the mean of step 3 has not come";
   closed(3);
   closed(7);
   mean(3, 5);
   breaks();
   connect();
-  EXPECT_EQ(join_.next_round(), 7U) << "whose mean did not come again on this connection";
+  EXPECT_EQ(told_next(), RoundId{.step = 7}) << "whose mean did not come again on this connection";
   closed(7);
   mean(7, 6);
   EXPECT_EQ(news_.means, (Means{{7, 6.0F}, {3, 5.0F}}));
   breaks();
   connect();
-  EXPECT_EQ(join_.next_round(), 8U);
+  EXPECT_EQ(told_next(), after({.step = 7}));
+}
+
+// Neither its updates nor the means of two parts of a step take each other's place.
+TEST_F(ClientCoreTest, KeepsThePartsOfAStepApart) {
+  enroll(0);
+  for (std::uint32_t part = 0; part < 2; ++part)
+    core_.submit({.step = 4, .part = part}, {.payload = shared(payload_with(1))});
+  EXPECT_EQ(core_.kept().size(), 2U);
+  closed(4, {}, 0);
+  closed(4, {}, 1);
+  mean(4, 6, 0, 1);
+  EXPECT_EQ(core_.kept().begin()->first, RoundId{.step = 4});
+  breaks();
+  connect();
+  EXPECT_EQ(told_next(), RoundId{.step = 4}) << "of which the second part has come";
+  closed(4, {}, 0);
+  mean(4, 5, 0, 0);
+  EXPECT_EQ(news_.means, (Means{{4, 6.0F}, {4, 5.0F}}));
+  breaks();
+  connect();
+  EXPECT_EQ(told_next(), (RoundId{.step = 4, .part = 1}));
 }
 
 TEST_F(ClientCoreTest, RoundsThatDoNotCloseInOrderEndTheConnection) {
@@ -140,6 +161,10 @@ TEST_F(ClientCoreTest, RoundsThatDoNotCloseInOrderEndTheConnection) {
   closed(7);
   closed(3);
   EXPECT_EQ(core_.reconnections(), 1U);
+  connect();
+  closed(7, {}, 1);
+  closed(7, {}, 0);
+  EXPECT_EQ(core_.reconnections(), 2U) << "nor the parts of a step";
 }
 
 TEST_F(ClientCoreTest, AMeanOfMoreThanTheModelEndsTheConnection) {
@@ -156,14 +181,14 @@ TEST_F(ClientCoreTest, AnUpdateWhoseMeanIsHereIsNotSent) {
   enroll(0);
   closed(0);
   mean(0, 5);
-  core_.submit(0, {.payload = shared(payload_with(1))});
+  core_.submit({.step = 0}, {.payload = shared(payload_with(1))});
   EXPECT_TRUE(sent().empty());
   EXPECT_TRUE(core_.kept().empty());
 }
 
 TEST_F(ClientCoreTest, AForwardedMeanNeedsTheVeryUpdateThatItCountsOn) {
   enroll(0);
-  core_.submit(0, {.payload = shared(payload_with(1))});
+  core_.submit({.step = 0}, {.payload = shared(payload_with(1))});
   Frame frame;
   frame.mutable_closed()->set_way(v1::WAY_FORWARDED);
   frame.mutable_closed()->set_own(digest_of(payload_with(2)));

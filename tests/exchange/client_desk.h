@@ -35,9 +35,7 @@ struct NewsBook final : ClientNews {
   void on_welcome(const Place& /*place*/, std::optional<Contributed> told) override {
     contributed = std::move(told);
   }
-  void on_enrolled(std::uint64_t from_step, const Plan& /*plan*/) override {
-    enrolled.push_back(from_step);
-  }
+  void on_enrolled(RoundId from, const Plan& /*plan*/) override { enrolled.push_back(from.step); }
   void on_mean(Mean mean, std::optional<std::uint64_t> own) override {
     means.push_back({mean.round.step, (*mean.values)[0]});
     owns.push_back(own);
@@ -107,7 +105,7 @@ class ClientCoreTest : public ::testing::Test {
   }
   void enroll(std::uint64_t from_step) {
     Frame frame;
-    frame.mutable_enrolled()->set_from_step(from_step);
+    frame.mutable_enrolled()->mutable_from()->set_step(from_step);
     *frame.mutable_enrolled()->mutable_plan() = to_message(Plan{});
     hear(control_, frame);
   }
@@ -120,9 +118,10 @@ class ClientCoreTest : public ::testing::Test {
   void written(StreamId id) { core_.on_event({.stream = id, .what = FrameWritten{}}, now_); }
   HandStream& stream(StreamId id) { return *connector_.streams[id - 1]; }
 
-  void closed(std::uint64_t step, std::optional<std::uint64_t> own = {}) {
+  void closed(std::uint64_t step, std::optional<std::uint64_t> own = {}, std::uint32_t part = 0) {
     Frame frame;
     frame.mutable_closed()->set_step(step);
+    frame.mutable_closed()->set_part(part);
     frame.mutable_closed()->set_way(v1::WAY_UNION);
     if (own) frame.mutable_closed()->set_own(*own);
     hear(control_, frame);
@@ -132,19 +131,22 @@ class ClientCoreTest : public ::testing::Test {
     out.add(id, shared(std::move(bytes)));
     while (!out.is_empty()) hear(lane_, out.next_chunk());
   }
-  void mean(std::uint64_t step, float value, std::uint32_t restarts = 0) {
-    cargo({.cargo = Cargo::kMean, .step = step, .restarts = restarts}, payload_with(value));
+  void mean(std::uint64_t step, float value, std::uint32_t restarts = 0, std::uint32_t part = 0) {
+    cargo({.cargo = Cargo::kMean, .step = step, .part = part, .restarts = restarts},
+          payload_with(value));
   }
   void restart(std::uint64_t next_round, std::uint64_t first_step) {
     Frame frame;
     frame.mutable_restart()->set_bytes(to_bytes(State{}).size());
-    frame.mutable_restart()->set_next_round(next_round);
+    frame.mutable_restart()->mutable_next_round()->set_step(next_round);
     frame.mutable_restart()->set_first_step(first_step);
     hear(control_, frame);
   }
   void snapshot(std::uint32_t restarts) {
     cargo({.cargo = Cargo::kSnapshot, .restarts = restarts}, to_bytes(State{}));
   }
+  // Up to which round it says that it has all means.
+  [[nodiscard]] RoundId told_next() const { return round_from(join_.next_round()); }
   // Steps of the updates that it sent on the lane.
   std::vector<std::uint64_t> sent() {
     std::vector<std::uint64_t> steps;

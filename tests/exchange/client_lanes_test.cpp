@@ -24,7 +24,7 @@ class FastPathTest : public ClientCoreTest {
   void SetUp() override {
     ClientCoreTest::SetUp();
     enroll(0);
-    core_.submit(0, {.payload = shared(ByteBuffer(32'000'000))});
+    core_.submit({.step = 0}, {.payload = shared(ByteBuffer(32'000'000))});
     pass(0.2, 40e6);
   }
   // A ping and its answer.
@@ -113,7 +113,7 @@ TEST(CappedClientCore, ARateHoldsBackUpdatesAndNeverControlFrames) {
   frame.mutable_enrolled();
   *frame.mutable_enrolled()->mutable_plan() = to_message(Plan{});
   hear(1, frame);
-  core.submit(0, {.payload = shared(ByteBuffer(1'000'000))});
+  core.submit({}, {.payload = shared(ByteBuffer(1'000'000))});
   std::size_t bytes = 0;
   std::size_t pings = 0;
   for (int tenths = 0; tenths < 40; ++tenths) {

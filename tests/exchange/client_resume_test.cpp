@@ -21,23 +21,24 @@ class ResumedClientTest : public ClientCoreTest {
              .slot = 1,
              .elements = kClientElements,
              .is_fresh = false,
-             .next_round = 5,
+             .next_round = {.step = 5},
              .first_step = 4,
              .step = 8,
-             .own = {{5, {.payload = shared(payload_with(1)), .attendance = {.since = 4}}},
-                     {6, {.payload = shared(payload_with(2)), .attendance = {.since = 4}}},
-                     {7,
-                      {.payload = shared(payload_with(3)),
-                       .attendance = {.since = 4, .sat_out = {{6, 6}}}}}}}) {}
+             .own = {
+                 {{.step = 5}, {.payload = shared(payload_with(1)), .attendance = {.since = 4}}},
+                 {{.step = 6}, {.payload = shared(payload_with(2)), .attendance = {.since = 4}}},
+                 {{.step = 7},
+                  {.payload = shared(payload_with(3)),
+                   .attendance = {.since = 4, .sat_out = {{6, 6}}}}}}}) {}
 };
 
 TEST_F(ResumedClientTest, SaysWhereItStands) {
   EXPECT_FALSE(join_.is_fresh());
   EXPECT_EQ(join_.slot(), 1U);
-  EXPECT_EQ(join_.next_round(), 5U);
+  EXPECT_EQ(told_next(), RoundId{.step = 5});
   EXPECT_EQ(join_.first_step(), 4U);
   EXPECT_EQ(join_.step(), 8U);
-  core_.submit(8, {.payload = shared(payload_with(4))});
+  core_.submit({.step = 8}, {.payload = shared(payload_with(4))});
   breaks();
   connect();
   EXPECT_EQ(join_.step(), 9U);
@@ -60,7 +61,7 @@ TEST_F(ResumedClientTest, WhatHasClosedIsNotSent) {
     mean(step, 9);
   }
   enroll(10);
-  core_.submit(8, {.payload = shared(payload_with(4))});
+  core_.submit({.step = 8}, {.payload = shared(payload_with(4))});
   EXPECT_TRUE(sent().empty());
   EXPECT_TRUE(core_.kept().empty());
 }

@@ -14,11 +14,11 @@ using ClientSnapshots = testing::ClientCoreTest;
 
 TEST_F(ClientSnapshots, NothingChangesUntilTheSnapshotIsHere) {
   enroll(0);
-  core_.submit(0, {.payload = shared(payload_with(1))});
+  core_.submit({.step = 0}, {.payload = shared(payload_with(1))});
   restart(100, 102);
   breaks();
   connect();
-  EXPECT_EQ(join_.next_round(), 0U);
+  EXPECT_EQ(told_next(), RoundId{});
   EXPECT_EQ(news_.restarts, 0);
   EXPECT_EQ(core_.kept().size(), 1U);
 }
@@ -64,7 +64,7 @@ TEST_F(ClientSnapshots, OfTwoSnapshotsTheLastOneCounts) {
   EXPECT_EQ(news_.restarts, 1);
   breaks();
   connect();
-  EXPECT_EQ(join_.next_round(), 8U);
+  EXPECT_EQ(told_next(), RoundId{.step = 8});
   EXPECT_EQ(join_.first_step(), 10U);
   EXPECT_FALSE(join_.is_fresh());
 }
@@ -72,7 +72,7 @@ TEST_F(ClientSnapshots, OfTwoSnapshotsTheLastOneCounts) {
 TEST_F(ClientSnapshots, WhatWasSubmittedBeforeASnapshotIsForgotten) {
   enroll(0);
   for (std::uint64_t step = 0; step < 6; ++step)
-    core_.submit(step, {.payload = shared(payload_with(1))});
+    core_.submit({.step = step}, {.payload = shared(payload_with(1))});
   (void)sent();
   restart(3, 5);
   snapshot(1);

@@ -85,7 +85,7 @@ class HubClientTest : public ::testing::Test {
 
   void enroll(std::uint64_t from_step) {
     Frame frame;
-    frame.mutable_enrolled()->set_from_step(from_step);
+    frame.mutable_enrolled()->mutable_from()->set_step(from_step);
     *frame.mutable_enrolled()->mutable_plan() = to_message(Plan{});
     control_->on_frame(frame);
   }
@@ -111,7 +111,7 @@ class HubClientTest : public ::testing::Test {
   void restart(std::uint64_t next_round, std::uint64_t first_step) {
     Frame frame;
     frame.mutable_restart()->set_bytes(to_bytes(State{}).size());
-    frame.mutable_restart()->set_next_round(next_round);
+    frame.mutable_restart()->mutable_next_round()->set_step(next_round);
     frame.mutable_restart()->set_first_step(first_step);
     control_->on_frame(frame);
     cargo({.cargo = Cargo::kSnapshot, .restarts = 1}, to_bytes(State{}));
@@ -192,10 +192,11 @@ TEST_F(HubClientTest, WhatBelongsToTheEarlierStateEndsWithIt) {
   close(0, {});
   restart(3, 4);
   EXPECT_EQ(client_.collect({.step = 1}, limit()).error().code, ErrorCode::kMismatch);
-  EXPECT_EQ(client_.stance(1, 1, limit()).value(), Stance::kRestart);
+  EXPECT_EQ(client_.stance(1, {.step = 1}, limit()).value(), Stance::kRestart);
   submit(4, 1);  // by a training thread that has not looked yet
   (void)client_.take_snapshot();
-  EXPECT_EQ(client_.stance(4, 4, deadline_after(Seconds(0))).error().code, ErrorCode::kDeadline);
+  EXPECT_EQ(client_.stance(4, {.step = 4}, deadline_after(Seconds(0))).error().code,
+            ErrorCode::kDeadline);
   close(3, digest_of(payload_of(1)), 1);
   settle(4, 1);
   EXPECT_TRUE(client_.collect({.step = 3}, limit())->returned.empty());
@@ -221,7 +222,7 @@ TEST_F(HubClientTest, KeepsWhatACheckpointNeeds) {
   ASSERT_TRUE(client_.collect({.step = 0}, limit()).ok());
   const auto unmerged = client_.unmerged();
   ASSERT_EQ(unmerged.size(), 1U);
-  EXPECT_EQ(*unmerged.at(1).payload, payload_of(2));
+  EXPECT_EQ(*unmerged.at({.step = 1}).payload, payload_of(2));
 }
 
 TEST_F(HubClientTest, TellsOnceThatTheConnectionIsLostAndOnceThatItIsBack) {
@@ -239,22 +240,22 @@ TEST_F(HubClientTest, TellsOnceThatTheConnectionIsLostAndOnceThatItIsBack) {
 // and on nothing that was done in step 2.
 TEST_F(HubClientTest, DoesTheStepsAgainThatAnUpdateDependsOn) {
   v1::Contributed contributed;
-  contributed.set_step(3);
+  contributed.mutable_round()->set_step(3);
   *contributed.mutable_attendance() = to_message(Attendance{.since = 0, .sat_out = {{2, 2}}});
   connect_anew(contributed);
   for (std::uint64_t step = 0; step < 3; ++step) close(step, {});  // whether in time or not
   close(3, digest_of(payload_of(1)));
   close(4, {});
   settle(5);
-  EXPECT_EQ(client_.stance(0, 0, limit()).value(), Stance::kTakePart);
-  EXPECT_EQ(client_.stance(1, 1, limit()).value(), Stance::kTakePart);
-  EXPECT_EQ(client_.stance(2, 2, limit()).value(), Stance::kSitOut);
-  EXPECT_EQ(client_.stance(3, 3, limit()).value(), Stance::kTakePart);
+  EXPECT_EQ(client_.stance(0, {.step = 0}, limit()).value(), Stance::kTakePart);
+  EXPECT_EQ(client_.stance(1, {.step = 1}, limit()).value(), Stance::kTakePart);
+  EXPECT_EQ(client_.stance(2, {.step = 2}, limit()).value(), Stance::kSitOut);
+  EXPECT_EQ(client_.stance(3, {.step = 3}, limit()).value(), Stance::kTakePart);
   submit(3, 1);
-  EXPECT_EQ(client_.stance(4, 4, limit()).value(), Stance::kSitOut);
+  EXPECT_EQ(client_.stance(4, {.step = 4}, limit()).value(), Stance::kSitOut);
   // Those who come after it learn the same.
   const Attendance expected{.since = 0, .sat_out = {{2, 2}}};
-  EXPECT_EQ(client_.unmerged().at(3).attendance, expected);
+  EXPECT_EQ(client_.unmerged().at({.step = 3}).attendance, expected);
   EXPECT_EQ(client_.attendance(), (Attendance{.since = 0, .sat_out = {{2, 2}, {4, 4}}}));
   EXPECT_TRUE(client_.collect({.step = 3}, limit())->returned.empty());
   EXPECT_EQ(client_.differing(), 0U);
@@ -277,17 +278,17 @@ TEST_F(HubClientTest, KnowsWhyTheRunEnds) {
   frame.mutable_finish()->set_cause(v1::CAUSE_STOPPED);
   control_->on_frame(frame);
   settle(1);
-  EXPECT_EQ(client_.stance(1, 1, limit()).value(), Stance::kFinish);
+  EXPECT_EQ(client_.stance(1, {.step = 1}, limit()).value(), Stance::kFinish);
   EXPECT_EQ(client_.finish_cause(), v1::CAUSE_STOPPED);
 }
 
 TEST_F(HubClientTest, StepsBeforeAnotherStateDoNotCount) {
-  EXPECT_EQ(client_.stance(0, 0, limit()).value(), Stance::kTakePart);
+  EXPECT_EQ(client_.stance(0, {.step = 0}, limit()).value(), Stance::kTakePart);
   restart(5, 7);
   EXPECT_EQ(client_.collect({.step = 0}, limit()).error().code, ErrorCode::kMismatch);
   (void)client_.take_snapshot();
   enroll(7);
-  EXPECT_EQ(client_.stance(7, 7, limit()).value(), Stance::kTakePart);
+  EXPECT_EQ(client_.stance(7, {.step = 7}, limit()).value(), Stance::kTakePart);
   EXPECT_EQ(client_.attendance(), Attendance{.since = 7});
 }
 

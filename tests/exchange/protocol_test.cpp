@@ -1,24 +1,43 @@
 // Plans from a peer: what does not fit is an error and never an engine that cannot follow.
 #include "longhaul/exchange/protocol.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tests/round/random_plan.h"
 
 namespace longhaul {
 namespace {
 
-using ::testing::HasSubstr;
-
 TEST(PlanFrom, ReadsWhatWasWritten) {
-  const Plan plan{.keep_ratio = 0.05, .delay_steps = 3, .merge = Merge::kLate};
-  EXPECT_EQ(plan_from(to_message(plan)).value(), plan);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 1000; ++i) {
+    const Plan plan = random_plan(random);
+    v1::Plan message;
+    ASSERT_TRUE(message.ParseFromString(to_message(plan).SerializeAsString()));
+    ASSERT_EQ(plan_from(message).value(), plan) << plan_text(plan);
+  }
 }
 
-TEST(PlanFrom, RefusesWhatIsOutOfRange) {
-  EXPECT_THAT(plan_from(to_message(Plan{.keep_ratio = 0})).error().message,
-              HasSubstr("out of range"));
-  EXPECT_THAT(plan_from(to_message(Plan{.period_steps = 0})).error().message,
-              HasSubstr("out of range"));
+TEST(PlanFrom, RefusesAPlanBeyondTheLimits) {
+  const auto refusal_of = [](const Plan& plan) {
+    return plan_from(to_message(plan)).error().message;
+  };
+  EXPECT_EQ(refusal_of({.keep_ratio = 0}), "plan: keep_ratio outside (0, 1]");
+  EXPECT_EQ(refusal_of({.period_steps = 0}), "plan: period_steps 0: expected 1 to 10000");
+  EXPECT_EQ(refusal_of({.delay_steps = kMostDelaySteps + 1}),
+            "plan: delay_steps 10001: expected 0 to 10000");
+  EXPECT_EQ(refusal_of({.keep_ratios = {0.5, 0}}), "plan: keep_ratios outside (0, 1]");
+  EXPECT_EQ(refusal_of({.keep_ratios = std::vector<double>(10'001, 0.5)}),
+            "plan: keep_ratios of 10001 replicas: expected at most 10000");
+}
+
+TEST(PlanFrom, RefusesCountsThatNoIntHolds) {
+  v1::Plan message = to_message(Plan{});
+  message.set_delay_steps(0xFFFF'FFFF);
+  EXPECT_FALSE(plan_from(message).ok());
+  message = to_message(Plan{.merge = Merge::kLate});
+  message.set_period_steps(0x8000'0001);
+  EXPECT_FALSE(plan_from(message).ok());
 }
 
 TEST(LayersFrom, ReadsWhatWasWritten) {

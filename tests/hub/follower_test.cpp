@@ -36,14 +36,13 @@ class FollowerTest : public ::testing::TestWithParam<const char*> {
     cluster.replicas[0].returning->returns = [this](RoundId round) {
       // Nobody is further than the follower, and it knows every round.
       EXPECT_LE(round.step, follower_->step());
-      const auto open = follower_->open_round(round.step);
-      EXPECT_TRUE(open && open->part == round.part) << round.step;
+      EXPECT_TRUE(follower_->open_round(round)) << to_string(round);
       return false;
     };
     cluster.replicas[0].returning->collected = [this](const Mean& mean) {
-      EXPECT_EQ(follower_->next_to_close(), mean.round.step);
-      EXPECT_LE(follower_->next_round(), mean.round.step);
-      if (follower_->next_round() < mean.round.step) ++shelved_;
+      EXPECT_EQ(follower_->next_to_close(), mean.round);
+      EXPECT_LE(follower_->next_round(), mean.round);
+      if (follower_->next_round() < mean.round) ++shelved_;
       follower_->closed(mean);
     };
   }

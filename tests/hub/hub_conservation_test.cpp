@@ -10,6 +10,7 @@ namespace {
 using testing::FaultRun;
 using testing::HubRunSetup;
 using testing::Ledger;
+using testing::name_of_test;
 
 constexpr std::size_t kElements = 64;
 
@@ -19,8 +20,8 @@ HubRunSetup conserving_setup(const std::string& recipe, Ledger& ledger) {
           .lr = recipe == "dd-ef-sgd" || recipe == "deco"
                     ? 0.002
                     : 0.05,  // its updates wait long in the residual
-          .directory =
-              std::filesystem::path(::testing::TempDir()) / ("longhaul_conservation_" + recipe),
+          .directory = std::filesystem::path(::testing::TempDir()) /
+                       ("longhaul_conservation_" + name_of_test(recipe)),
           .journal = {.rounds = 1'000'000, .log_rounds = 1'000'000},
           .silence = Seconds(0.2),
           .step_time = Seconds(0.0005),
@@ -29,15 +30,13 @@ HubRunSetup conserving_setup(const std::string& recipe, Ledger& ledger) {
 }
 
 std::string test_name(const ::testing::TestParamInfo<std::string>& recipe) {
-  std::string name = recipe.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
+  return testing::name_of_test(recipe.param);
 }
 
 class HubConservation : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(HubConservation, HoldsThroughBrokenLinksAndHubsThatAreKilled) {
-  Ledger ledger(kElements);
+  Ledger ledger(kElements, testing::parts_of(GetParam(), kElements));
   FaultRun run(conserving_setup(GetParam(), ledger), 11);
   ASSERT_TRUE(run.reaches(50));
   for (int i = 0; i < 30; ++i) run.fault(false);
@@ -49,7 +48,7 @@ TEST_P(HubConservation, HoldsThroughBrokenLinksAndHubsThatAreKilled) {
 
 INSTANTIATE_TEST_SUITE_P(Hub, HubConservation,
                          ::testing::Values("static", "dd-ef-sgd", "dga", "deco", "deco-late",
-                                           "olco3-oc"),
+                                           "olco3-oc", "olco3-oc:5:4", "olco3-oc:3:1"),
                          test_name);
 
 // Replicas are killed too and do again what came after their checkpoints, links break while they
@@ -58,7 +57,7 @@ class HubConservationToTheEnd : public ::testing::TestWithParam<std::tuple<std::
 
 TEST_P(HubConservationToTheEnd, HoldsThroughFaultsOfAllKindsInTheMidstOfEachOther) {
   const auto& [recipe, seed] = GetParam();
-  Ledger ledger(kElements);
+  Ledger ledger(kElements, testing::parts_of(recipe, kElements));
   HubRunSetup setup = conserving_setup(recipe, ledger);
   setup.directory += "_to_the_end_" + std::to_string(seed);
   setup.is_open_ended = false;
@@ -75,13 +74,12 @@ TEST_P(HubConservationToTheEnd, HoldsThroughFaultsOfAllKindsInTheMidstOfEachOthe
 
 INSTANTIATE_TEST_SUITE_P(Hub, HubConservationToTheEnd,
                          ::testing::Combine(::testing::Values("dd-ef-sgd", "deco-late", "auto",
-                                                              "olco3-oc"),
+                                                              "olco3-oc", "olco3-oc:5:4",
+                                                              "olco3-oc:3:1"),
                                             ::testing::Range(1, 4)),
                          [](const auto& one) {
-                           std::string name = std::get<0>(one.param) + '_' +
-                                              std::to_string(std::get<1>(one.param));
-                           std::ranges::replace(name, '-', '_');
-                           return name;
+                           return testing::name_of_test(std::get<0>(one.param)) + '_' +
+                                  std::to_string(std::get<1>(one.param));
                          });
 
 // What a killed replica had not sent is its own loss; what the hub took is in one mean.

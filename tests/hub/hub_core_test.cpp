@@ -25,7 +25,7 @@ TEST(HubCore, WeightsAreTheScenariosBySlot) {
   desk.update(all[0], 0, dense_payload(1));
   desk.update(all[1], 0, dense_payload(5));
   ASSERT_EQ(desk.rounds.size(), 2U);
-  const JournalRound* round = desk.core.training()->journal().first_from(0);
+  const JournalRound* round = desk.core.training()->journal().first_from({});
   ASSERT_NE(round, nullptr);
   std::vector<float> mean(testing::kDeskElements);
   add(PayloadView::parse(*round->mean, mean.size()).value(), 1.0F, mean);
@@ -45,8 +45,8 @@ TEST(HubCore, ClosesARoundAtTheEndOfEachPeriod) {
   EXPECT_EQ(desk.core.status().next_round, 3U);
   for (const HubDesk::Joined& one : all) desk.update(one, 3, dense_payload(1));
   EXPECT_EQ(desk.core.status().next_round, 7U);
-  EXPECT_EQ(desk.rounds.back().from, 0U);
-  EXPECT_EQ(desk.rounds.back().next, 7U);
+  EXPECT_EQ(desk.rounds.back().from, RoundId{});
+  EXPECT_EQ(desk.rounds.back().next, RoundId{.step = 7});
 }
 
 TEST(HubCore, RejectsAnUpdateOfAStepWithoutARound) {

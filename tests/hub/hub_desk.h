@@ -116,7 +116,7 @@ class HubDesk {
     Frame frame = join_frame(name);
     frame.mutable_join()->set_is_fresh(false);
     frame.mutable_join()->set_run(core.status().run);
-    frame.mutable_join()->set_next_round(next_round);
+    *frame.mutable_join()->mutable_next_round() = to_message(RoundId{.step = next_round});
     return frame;
   }
   // As many as the scenario has; the run has started.
@@ -140,9 +140,10 @@ class HubDesk {
     while (!cargo.is_empty()) hear(from.lane, cargo.next_chunk());
   }
   void update(const Joined& from, std::uint64_t step, ByteBuffer payload,
-              std::uint32_t restarts = 0, const Attendance& attendance = {}) {
-    send(from, {.cargo = Cargo::kUpdate, .step = step, .restarts = restarts}, std::move(payload),
-         attendance);
+              std::uint32_t restarts = 0, const Attendance& attendance = {},
+              std::uint32_t part = 0) {
+    send(from, {.cargo = Cargo::kUpdate, .step = step, .part = part, .restarts = restarts},
+         std::move(payload), attendance);
   }
   void report(const Joined& from, v1::Report report) {
     Frame frame;

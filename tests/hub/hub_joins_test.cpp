@@ -41,7 +41,7 @@ TEST(HubJoins, RefusesToGoOnWithARunThatItDoesNotKnow) {
   HubDesk desk;
   Frame frame = join_frame("a");
   frame.mutable_join()->set_is_fresh(false);
-  frame.mutable_join()->set_next_round(7);
+  frame.mutable_join()->mutable_next_round()->set_step(7);
   const auto refused = desk.refusal(frame);
   ASSERT_TRUE(refused);
   EXPECT_TRUE(refused->is_final());

@@ -31,7 +31,7 @@ class HubCoreLives : public ::testing::Test {
     const auto restart = anew_.control.stream->take(Frame::kRestart);
     ASSERT_TRUE(restart);
     first_step_ = restart->restart().first_step();
-    EXPECT_EQ(restart->restart().next_round(), 1U);
+    EXPECT_EQ(restart->restart().next_round().step(), 1U);
     EXPECT_EQ(first_step_, 3U);  // two steps of delay
   }
   HubDesk desk_{desk_setup("dd-sgd")};
@@ -46,7 +46,7 @@ TEST_F(HubCoreLives, IsAMemberOnceItReportsTheStateThatItWasGiven) {
   desk_.report(anew_, loaded_report(first_step_, 1));
   const auto enrolled = anew_.control.stream->take(Frame::kEnrolled);
   ASSERT_TRUE(enrolled);
-  EXPECT_EQ(enrolled->enrolled().from_step(), first_step_);
+  EXPECT_EQ(enrolled->enrolled().from().step(), first_step_);
 }
 
 // With a checkpoint from before the hub's state replaced its own, it cannot do again what it did.
@@ -97,7 +97,7 @@ TEST_F(HubCoreLives, AReplicaThatConnectsAnewTakesPartFromTheStepOfItsStateOn) {
   const HubDesk::Joined back = desk_.join(again);
   const auto enrolled = back.control.stream->take(Frame::kEnrolled);
   ASSERT_TRUE(enrolled);
-  EXPECT_EQ(enrolled->enrolled().from_step(), first_step_);
+  EXPECT_EQ(enrolled->enrolled().from().step(), first_step_);
   desk_.update(all_[1], 1, dense_payload(2));
   EXPECT_EQ(desk_.core.status().next_round, 2U);
 }
@@ -126,13 +126,13 @@ TEST(HubLives, WhoComesBackIsToldWhatIsInOfIt) {
   desk.update(all[1], 0, dense_payload(2));
   desk.breaks(all[0].control);
   auto back = desk.join(desk.rejoin_frame("replica-0"));
-  EXPECT_EQ(back.welcome.contributed().step(), 0U);
+  EXPECT_EQ(back.welcome.contributed().round().step(), 0U);
   const Attendance attendance{.since = 0, .sat_out = {{1, 1}}};
   desk.update(back, 2, dense_payload(3), 0, attendance);  // that of step 1 is lost
   desk.breaks(back.control);
   desk.update(all[1], 1, dense_payload(2));
   back = desk.join(desk.rejoin_frame("replica-0", 1));
-  EXPECT_EQ(back.welcome.contributed().step(), 2U);
+  EXPECT_EQ(back.welcome.contributed().round().step(), 2U);
   EXPECT_EQ(attendance_from(back.welcome.contributed().attendance(), 2).value(), attendance);
   desk.breaks(back.control);
   desk.update(all[1], 2, dense_payload(2));

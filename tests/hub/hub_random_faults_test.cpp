@@ -9,7 +9,8 @@ namespace {
 constexpr int kFaults = 50;
 
 std::filesystem::path journal_of(const std::string& test) {
-  return std::filesystem::path(::testing::TempDir()) / ("longhaul_faults_" + test);
+  return std::filesystem::path(::testing::TempDir()) /
+         ("longhaul_faults_" + testing::name_of_test(test));
 }
 
 class HubRandomFaults : public ::testing::TestWithParam<std::string> {};
@@ -51,13 +52,9 @@ TEST_P(HubRandomFaults, TheRunEndsWithOneModelThoughTheyGoOnToItsEnd) {
 
 INSTANTIATE_TEST_SUITE_P(Hub, HubRandomFaults,
                          ::testing::Values("static", "dd-ef-sgd", "dga", "auto", "deco-ahead",
-                                           "olco3-oc", "olco3-tc", "streaming-diloco",
-                                           "sparseloco"),
-                         [](const auto& recipe) {
-                           std::string name = recipe.param;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+                                           "olco3-oc", "olco3-tc", "streaming-diloco", "sparseloco",
+                                           "olco3-oc:5:4", "streaming-diloco:7:6"),
+                         [](const auto& recipe) { return testing::name_of_test(recipe.param); });
 
 }  // namespace
 }  // namespace longhaul

@@ -150,12 +150,9 @@ TEST_P(HubResume, TheHubMayBeKilledToo) {
 INSTANTIATE_TEST_SUITE_P(Recipes, HubResume,
                          ::testing::Values("d-sgd", "static", "dd-ef-sgd", "dga", "cocktail",
                                            "olco3-oc", "olco3-tc", "olco3-vq", "overlap-local-sgd",
-                                           "streaming-diloco", "sparseloco"),
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+                                           "streaming-diloco", "sparseloco", "olco3-oc:5:4",
+                                           "streaming-diloco:7:6"),
+                         [](const auto& test) { return testing::name_of_test(test.param); });
 
 // One is killed, the others go on; it comes back with its books in order, also when a planner moves
 // the plan.
@@ -177,7 +174,7 @@ class HubResumeOne : public ::testing::TestWithParam<std::string> {
   }
 
   static constexpr std::size_t kFew = 64;
-  Ledger ledger_{kFew};
+  Ledger ledger_{kFew, testing::parts_of(GetParam(), kFew)};
 };
 
 TEST_P(HubResumeOne, NothingIsLostAndNothingCountsTwice) {
@@ -224,12 +221,40 @@ TEST_P(HubResumeOne, WhatCameTooLateIsDoneAgainToo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, HubResumeOne,
-                         ::testing::Values("dd-ef-sgd", "deco", "deco-late", "auto", "olco3-oc"),
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+                         ::testing::Values("dd-ef-sgd", "deco", "deco-late", "auto", "olco3-oc",
+                                           "olco3-oc:5:4", "olco3-oc:3:1"),
+                         [](const auto& test) { return testing::name_of_test(test.param); });
+
+// How much work a replica does in a step is its own affair: steps and rounds are counted alike.
+class HubPasses : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(HubPasses, OfUnequalNumberShareTheirSteps) {
+  constexpr std::size_t kFew = 64;
+  Ledger ledger(kFew, testing::parts_of(GetParam(), kFew));
+  HubRunSetup setup = full_rounds(GetParam());
+  setup.elements = kFew;
+  setup.has_unequal_passes = true;
+  const std::uint64_t whole = ResumeRun(setup).end();
+  setup.ledger = &ledger;
+  setup.save_after = 50;
+  ResumeRun run(setup);
+  ASSERT_TRUE(run.everyone_has_done(90));
+  // The hub tells how it stands a few times a second.
+  EXPECT_TRUE(soon([&] {
+    const std::map<std::string, ReplicaStatus> replicas = run.status().replicas;
+    return replicas.size() == 3 && replicas.at("replica-0").passes == 1 &&
+           replicas.at("replica-1").passes == 2 && replicas.at("replica-2").passes == 3;
+  }));
+  run.kill_and_resume_all([] {});
+  EXPECT_EQ(run.end(), whole);
+  testing::expect_books_in_order(run, ledger);
+  setup = full_rounds(GetParam());
+  setup.elements = kFew;
+  EXPECT_NE(ResumeRun(setup).end(), whole) << "the passes made no difference";
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, HubPasses, ::testing::Values("static", "olco3-oc:5:4"),
+                         [](const auto& test) { return testing::name_of_test(test.param); });
 
 TEST(HubResumePlan, GoesOnWithAPlannerThatChangesThePlan) {
   HubRunSetup setup = full_rounds("random-plan");

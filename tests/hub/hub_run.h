@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -33,7 +34,7 @@ inline bool soon(const std::function<bool()>& is_so) {
 }
 
 struct HubRunSetup {
-  std::string recipe = "static";
+  std::string recipe = "static";     // a name, or with parts and period: "olco3-oc:5:4"
   std::optional<int> delay_steps{};  // other than the recipe's
   std::size_t replicas = 3;
   std::size_t elements = 500;
@@ -48,7 +49,8 @@ struct HubRunSetup {
   bool is_open_ended = false;  // until the hub is told to finish; `steps` are of the schedule only
   Ledger* ledger = nullptr;
   bool loses_returned = false;
-  bool may_look_ahead = true;  // of a planner; a ledger counts in one unit, moves or gradients
+  bool has_unequal_passes = false;  // slot n makes n + 1 of them in a step
+  bool may_look_ahead = true;       // of a planner; a ledger counts in one unit, moves or gradients
   // A checkpoint for whoever comes back: after so many steps, or every so many; 0: none.
   std::uint64_t save_after = 0;
   std::uint64_t save_every = 0;
@@ -60,8 +62,32 @@ struct Saved {
   Ledger::Taken taken;
 };
 
+// "olco3-oc:5:4": in five parts, each with a round in every four steps. Where there are more parts
+// than steps in a period, several have their rounds in the same step.
+inline Recipe test_recipe(const std::string& text) {
+  std::istringstream in(text);
+  std::string name;
+  std::getline(in, name, ':');
+  Recipe recipe = find_recipe(name).value();
+  char colon = 0;
+  in >> recipe.local.fragments >> colon >> recipe.plan.period_steps;
+  if (!in) recipe = find_recipe(name).value();
+  return recipe;
+}
+
+inline std::string name_of_test(std::string recipe) {
+  std::ranges::replace_if(
+      recipe, [](char c) { return c == '-' || c == ':'; }, '_');
+  return recipe;
+}
+
+inline std::vector<Part> parts_of(const std::string& recipe, std::size_t elements) {
+  return split_into_parts(QuadraticWorkload(elements).layers(), elements,
+                          static_cast<std::size_t>(test_recipe(recipe).local.fragments));
+}
+
 inline EngineSetup engine_setup_of(const HubRunSetup& setup) {
-  Recipe recipe = find_recipe(setup.recipe).value();
+  Recipe recipe = test_recipe(setup.recipe);
   recipe.plan.delay_steps = setup.delay_steps.value_or(recipe.plan.delay_steps);
   return {.recipe = recipe,
           .optimizer = {.kind = OptimizerKind::kMomentum},
@@ -87,8 +113,9 @@ inline HubSetup hub_setup_of(const HubRunSetup& setup) {
 class LedgerLearner final : public Learner {
  public:
   LedgerLearner(std::unique_ptr<Learner> inner, const EngineSetup& setup, Ledger* ledger,
-                std::size_t slot)
+                std::size_t slot, std::uint32_t passes = 1)
       : inner_(std::move(inner)),
+        passes_(passes),
         is_late_(setup.recipe.plan.merge == Merge::kLate),
         lr_(setup.lr.at(0)),
         optimizer_(setup.optimizer, inner_->parameters().size()),
@@ -98,7 +125,7 @@ class LedgerLearner final : public Learner {
   [[nodiscard]] std::span<float> parameters() override { return inner_->parameters(); }
   [[nodiscard]] std::span<float> gradient() override { return inner_->gradient(); }
   double compute_gradient() override {
-    const double loss = inner_->compute_gradient();
+    const double loss = mean_of_passes();
     if (ledger_ == nullptr) return loss;
     std::vector<double> update(gradient().begin(), gradient().end());
     if (is_late_) {
@@ -110,6 +137,7 @@ class LedgerLearner final : public Learner {
     ledger_->updated(slot_, update);
     return loss;
   }
+  [[nodiscard]] std::uint32_t passes() const override { return passes_; }
   // The optimizer goes back with its replica.
   void save(State& state) const override {
     inner_->save(state);
@@ -127,7 +155,22 @@ class LedgerLearner final : public Learner {
  private:
   static constexpr const char* kOptimizer = "ledger_optimizer";
 
+  // The gradient is the mean of those of the passes, each of a batch of its own.
+  double mean_of_passes() {
+    double loss = inner_->compute_gradient();
+    if (passes_ == 1) return loss;
+    std::vector<float> sum(gradient().begin(), gradient().end());
+    for (std::uint32_t pass = 1; pass < passes_; ++pass) {
+      loss += inner_->compute_gradient();
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradient()[i];
+    }
+    for (std::size_t i = 0; i < sum.size(); ++i)
+      gradient()[i] = sum[i] / static_cast<float>(passes_);
+    return loss / passes_;
+  }
+
   std::unique_ptr<Learner> inner_;
+  std::uint32_t passes_;
   bool is_late_;
   double lr_;
   Optimizer optimizer_;
@@ -146,7 +189,8 @@ class TestReplica {
         resumed_(std::move(saved)),
         name_("replica-" + std::to_string(slot)),
         workload_(setup.elements),
-        learner_(workload_.make_learner(slot), engine_setup_of(setup), setup.ledger, slot),
+        learner_(workload_.make_learner(slot), engine_setup_of(setup), setup.ledger, slot,
+                 setup.has_unequal_passes ? static_cast<std::uint32_t>(slot) + 1 : 1),
         network(hub, name_),
         client_(client_setup(), network, clock_),
         exchange_(client_, setup.ledger, slot),

@@ -17,15 +17,20 @@
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/exchange.h"
 #include "longhaul/hub/hub_core.h"
+#include "longhaul/sync/part.h"
 
 namespace longhaul::testing {
 
-using SlotRound = std::pair<std::size_t, std::uint64_t>;
+using SlotRound = std::pair<std::size_t, RoundId>;
 
 // Callable from every thread.
 class Ledger {
  public:
-  explicit Ledger(std::size_t elements) : elements_(elements) {}
+  // `parts`: of the model, as its engines cut it.
+  explicit Ledger(std::size_t elements, std::vector<Part> parts = {})
+      : elements_(elements), parts_(std::move(parts)) {
+    if (parts_.empty()) parts_.push_back({.first = 0, .count = elements});
+  }
 
   void updated(std::size_t slot, const std::vector<double>& update) {
     const MutexLock lock(mutex_);
@@ -38,13 +43,14 @@ class Ledger {
   }
   void submitted(SlotRound what, const ByteBuffer& payload) {
     const MutexLock lock(mutex_);
-    submitted_[what].push_back({.digest = digest_of(payload), .values = values_of(payload)});
+    submitted_[what].push_back(
+        {.digest = digest_of(payload), .values = values_of(what.second, payload)});
     undone_.erase(what);
   }
   void collected(SlotRound what, const Mean& mean) {
     const MutexLock lock(mutex_);
     if (!mean.returned.empty()) returned_.insert(what);
-    means_[mean.round.step] = *mean.values;
+    means_[mean.round] = *mean.values;
   }
   // From the hub's watcher.
   void closed(const RoundOutcome& outcome) {
@@ -53,7 +59,7 @@ class Ledger {
     Round round{.members = outcome.members};
     for (const Contributor& one : outcome.contributors) round.digests.emplace(one.slot, one.digest);
     if (round.digests.size() != outcome.contributors.size()) ++closed_twice_;
-    if (!rounds_.emplace(outcome.step, std::move(round)).second) ++closed_twice_;
+    if (!rounds_.emplace(outcome.round, std::move(round)).second) ++closed_twice_;
   }
 
   // What a replica had taken from its gradients: one that goes on from a checkpoint takes what came
@@ -116,10 +122,11 @@ class Ledger {
     const MutexLock lock(mutex_);
     std::vector<double> off = updates_.at(slot);
     for (std::size_t i = 0; i < elements_; ++i) off[i] -= static_cast<double>(residual[i]);
-    for (const auto& [step, round] : rounds_) {
-      const Submitted* own = taken_from({slot, step});
+    for (const auto& [id, round] : rounds_) {
+      const Submitted* own = taken_from({slot, id});
       if (own == nullptr) continue;
-      for (std::size_t i = 0; i < elements_; ++i) off[i] -= own->values[i];
+      const std::size_t first = parts_.at(id.part).first;
+      for (std::size_t i = 0; i < own->values.size(); ++i) off[first + i] -= own->values[i];
     }
     double sum = 0;
     for (const double value : off) sum += std::abs(value);
@@ -130,9 +137,9 @@ class Ledger {
   [[nodiscard]] std::size_t wrong_means() const {
     const MutexLock lock(mutex_);
     std::size_t wrong = 0;
-    for (const auto& [step, mean] : means_) {
-      const auto round = rounds_.find(step);
-      if (round != rounds_.end() && !adds_up(mean, step, round->second)) ++wrong;
+    for (const auto& [id, mean] : means_) {
+      const auto round = rounds_.find(id);
+      if (round != rounds_.end() && !adds_up(mean, id, round->second)) ++wrong;
     }
     return wrong;
   }
@@ -169,25 +176,27 @@ class Ledger {
     }
     return submitted;
   }
-  [[nodiscard]] std::vector<double> values_of(const ByteBuffer& payload) const {
-    std::vector<float> values(elements_);
-    if (!payload.empty()) add(PayloadView::parse(payload, elements_).value(), 1.0F, values);
+  [[nodiscard]] std::vector<double> values_of(RoundId round, const ByteBuffer& payload) const {
+    std::vector<float> values(parts_.at(round.part).count);
+    if (!payload.empty()) add(PayloadView::parse(payload, values.size()).value(), 1.0F, values);
     return {values.begin(), values.end()};
   }
-  [[nodiscard]] bool adds_up(std::span<const float> mean, std::uint64_t step,
-                             const Round& round) const REQUIRES(mutex_) {
-    std::vector<double> rest(elements_);
-    for (std::size_t i = 0; i < elements_; ++i)
+  [[nodiscard]] bool adds_up(std::span<const float> mean, RoundId id, const Round& round) const
+      REQUIRES(mutex_) {
+    std::vector<double> rest(parts_.at(id.part).count);
+    if (mean.size() != rest.size()) return false;
+    for (std::size_t i = 0; i < rest.size(); ++i)
       rest[i] = static_cast<double>(mean[i]) * static_cast<double>(round.members);
     for (const auto& [slot, digest] : round.digests) {
-      const Submitted* sent = taken_from({slot, step});
+      const Submitted* sent = taken_from({slot, id});
       if (sent == nullptr) return false;
-      for (std::size_t i = 0; i < elements_; ++i) rest[i] -= sent->values[i];
+      for (std::size_t i = 0; i < rest.size(); ++i) rest[i] -= sent->values[i];
     }
     return std::ranges::all_of(rest, [](double v) { return std::abs(v) < 1e-4; });
   }
 
   const std::size_t elements_;
+  std::vector<Part> parts_;
   mutable Mutex mutex_;
   std::map<std::size_t, std::vector<double>> updates_ GUARDED_BY(mutex_);
   std::map<std::size_t, double> magnitudes_ GUARDED_BY(mutex_);
@@ -195,8 +204,8 @@ class Ledger {
   std::set<SlotRound> undone_
       GUARDED_BY(mutex_);  // by going back to a checkpoint, and not done again
   std::set<SlotRound> returned_ GUARDED_BY(mutex_);
-  std::map<std::uint64_t, std::vector<float>> means_ GUARDED_BY(mutex_);
-  std::map<std::uint64_t, Round> rounds_ GUARDED_BY(mutex_);
+  std::map<RoundId, std::vector<float>> means_ GUARDED_BY(mutex_);
+  std::map<RoundId, Round> rounds_ GUARDED_BY(mutex_);
   std::size_t closed_twice_ GUARDED_BY(mutex_) = 0;
 };
 
@@ -207,13 +216,13 @@ class LedgerExchange final : public Exchange {
       : inner_(inner), ledger_(ledger), slot_(slot) {}
 
   void submit(Update update) override {
-    if (ledger_ != nullptr) ledger_->submitted({slot_, update.round.step}, update.payload);
+    if (ledger_ != nullptr) ledger_->submitted({slot_, update.round}, update.payload);
     inner_.submit(std::move(update));
   }
   Result<Mean> collect(RoundId round, Deadline deadline) override {
     Result<Mean> mean = inner_.collect(round, deadline);
     if (!mean.ok()) return mean;
-    if (ledger_ != nullptr) ledger_->collected({slot_, round.step}, *mean);
+    if (ledger_ != nullptr) ledger_->collected({slot_, round}, *mean);
     if (loses_returned) mean->returned.clear();
     return mean;
   }

@@ -13,9 +13,9 @@ constexpr std::size_t kTrainedElements = 10'000;
 const SentPayloads* sent_after_a_round(Training& training, const std::string& codec, double keep) {
   Workers workers{1};
   const LayerTable layers{{.name = "all", .count = kTrainedElements}};
-  const std::uint64_t step = training.book().next_step();
+  const RoundId round = training.book().next();
   for (std::size_t slot = 0; slot < 3; ++slot) {
-    training.book().join(slot, 1.0F, step);
+    training.book().join(slot, 1.0F, round);
     std::vector<float> residual(kTrainedElements);
     std::vector<float> gradient(kTrainedElements);
     for (std::size_t i = 0; i < gradient.size(); ++i)
@@ -23,10 +23,10 @@ const SentPayloads* sent_after_a_round(Training& training, const std::string& co
     ByteBuffer payload =
         make_codec(parse_codec(codec).value(), layers, workers)
             ->take({.residual = residual, .increment = gradient, .keep_ratio = keep});
-    EXPECT_EQ(training.book().submit(slot, step, std::move(payload), TimePoint{}), Taken::kIn);
+    EXPECT_EQ(training.book().submit(slot, round, std::move(payload), TimePoint{}), Taken::kIn);
   }
   EXPECT_TRUE(training.close_next({}).ok());
-  return training.sent(step);
+  return training.sent(round);
 }
 
 std::unique_ptr<Training> training_of_three(Workers& workers) {
@@ -43,8 +43,9 @@ TEST(Training, HoldsPayloadsOnlyWhereSomeoneIsBetterOffWithThem) {
   EXPECT_EQ(sent_after_a_round(*training, "dense/fp32", 1), nullptr);
   const SentPayloads* sent = sent_after_a_round(*training, "top_k/bf16", 0.01);
   ASSERT_NE(sent, nullptr);
-  ASSERT_EQ(sent->parts.size(), 3U);
-  EXPECT_EQ(sent->bytes_for(1), sent->parts[0].payload->size() + sent->parts[2].payload->size());
+  ASSERT_EQ(sent->payloads.size(), 3U);
+  EXPECT_EQ(sent->bytes_for(1),
+            sent->payloads[0].payload->size() + sent->payloads[2].payload->size());
 }
 
 TEST(Training, LetsPayloadsGoAfterAFewRounds) {
@@ -52,15 +53,16 @@ TEST(Training, LetsPayloadsGoAfterAFewRounds) {
   const auto training = training_of_three(workers);
   ASSERT_NE(sent_after_a_round(*training, "top_k/bf16", 0.01), nullptr);
   for (int i = 0; i < 8; ++i) (void)sent_after_a_round(*training, "dense/fp32", 1);
-  EXPECT_EQ(training->sent(0), nullptr);
+  EXPECT_EQ(training->sent({}), nullptr);
 }
 
 TEST(JournalLimits, AFewModelsAreEnoughAtHand) {
   const JournalLimits limits;
-  EXPECT_EQ(limits_for_model(limits, 250'000).bytes, std::size_t{16} << 20) << "at least";
-  EXPECT_EQ(limits_for_model(limits, 1'000'000).bytes, 64'000'000U);
-  EXPECT_EQ(limits_for_model(limits, 25'000'000).bytes, limits.bytes);
-  EXPECT_EQ(limits_for_model({.bytes = 1000}, 25'000'000).bytes, 1000U);
+  EXPECT_EQ(limits_for_model(limits, 250'000, 1).bytes, std::size_t{16} << 20) << "at least";
+  EXPECT_EQ(limits_for_model(limits, 1'000'000, 1).bytes, 64'000'000U);
+  EXPECT_EQ(limits_for_model(limits, 25'000'000, 1).bytes, limits.bytes);
+  EXPECT_EQ(limits_for_model({.bytes = 1000}, 25'000'000, 1).bytes, 1000U);
+  EXPECT_EQ(limits_for_model(limits, 250'000, 3).rounds, 3 * limits.rounds) << "of each part";
 }
 
 TEST(Training, HoldsAFewModelsOfMeansAtHand) {
@@ -71,14 +73,14 @@ TEST(Training, HoldsAFewModelsOfMeansAtHand) {
           {.engine = {.recipe = find_recipe("d-sgd").value(), .lr = {.peak = 0.1, .steps = 10}}},
           std::vector<float>(kLargeElements), {}, workers)
           .value();
-  training->book().join(0, 1.0F, 0);
+  training->book().join(0, 1.0F, {});
   std::vector<float> residual(kLargeElements);
   const auto codec = make_codec(parse_codec("dense/fp32").value(),
                                 {{.name = "all", .count = kLargeElements}}, workers);
   const ByteBuffer payload =
       codec->take({.residual = residual, .increment = residual, .keep_ratio = 1});
   for (std::uint64_t step = 0; step < 20; ++step) {
-    (void)training->book().submit(0, step, payload, TimePoint{});
+    (void)training->book().submit(0, {.step = step}, payload, TimePoint{});
     ASSERT_TRUE(training->close_next({}).ok());
   }
   EXPECT_EQ(training->journal().rounds(), 15U) << "16 models, less the headers of payloads";

@@ -44,13 +44,13 @@ RunResult run_of_periods(const Scenario& scenario, const std::string& recipe) {
 // spread over the rounds that are on their way.
 Seconds period_by_formula(const Scenario& scenario, const RunResult& run) {
   const LinkSettings& link = scenario.replicas[0].link;
-  const double rounds = static_cast<double>(run.steps) / run.period_steps * 3;
+  const double rounds = static_cast<double>(run.steps) / run.plan.period_steps * 3;
   const Seconds up(static_cast<double>(run.bytes_up) / rounds / link.up.bytes_per_second);
   const Seconds down(static_cast<double>(run.bytes_down) / rounds / link.down.bytes_per_second);
-  const Seconds exposed = 2 * link.latency + up + down - kPeriodStep * run.delay_steps;
-  const int on_their_way = run.delay_steps / run.period_steps + 1;
-  return std::max({kPeriodStep * run.period_steps, up, down,
-                   kPeriodStep * run.period_steps + exposed / on_their_way});
+  const Seconds exposed = 2 * link.latency + up + down - kPeriodStep * run.plan.delay_steps;
+  const int on_their_way = run.plan.delay_steps / run.plan.period_steps + 1;
+  return std::max({kPeriodStep * run.plan.period_steps, up, down,
+                   kPeriodStep * run.plan.period_steps + exposed / on_their_way});
 }
 
 TEST(LocalStepsInTheLab, TakeTheTimeThatTheFormulaSays) {
@@ -61,7 +61,7 @@ TEST(LocalStepsInTheLab, TakeTheTimeThatTheFormulaSays) {
         const std::string recipe =
             "local-sgd:codec=random_k/bf16:keep_ratio=0.2:period_steps=6:delay_steps=";
         const RunResult run = run_of_periods(scenario, recipe + delay);
-        const Seconds expected = period_by_formula(scenario, run) / run.period_steps;
+        const Seconds expected = period_by_formula(scenario, run) / run.plan.period_steps;
         EXPECT_NEAR(run.step_time / expected, 1.0, 0.01)
             << "α " << alpha << " β " << beta << " τ " << delay << ": measured "
             << run.step_time.count() << " s, formula " << expected.count() << " s";
@@ -74,8 +74,8 @@ TEST(LocalStepsInTheLab, SendOncePerPeriod) {
   const RunResult run = run_of_periods(period_scenario(1, 1), "local-sgd:period_steps=4");
   ASSERT_EQ(run.wire.size(), 600U);
   for (std::size_t step = 0; step < run.wire.size(); ++step)
-    ASSERT_EQ(run.wire[step].up.size(), step % 4 == 3 ? 3U : 0U) << step;
-  EXPECT_EQ(run.period_steps, 4);
+    ASSERT_EQ(run.wire[step].size(), step % 4 == 3 ? 1U : 0U) << step;
+  EXPECT_EQ(run.plan.period_steps, 4);
 }
 
 Result<ChosenRecipe> choose(const std::string& text) {
@@ -129,6 +129,8 @@ TEST(LocalStepsInTheLab, AreRefusedWhereTheyDoNotFit) {
   EXPECT_THAT(choose("d-sgd:period_steps=2").error().message,
               HasSubstr("needs local steps, which merge = optimizer has not"));
   EXPECT_THAT(choose("local-sgd:merge=ahead").error().message, HasSubstr("merge = ahead has not"));
+  EXPECT_THAT(choose("olco3-oc:period_steps=5001").error().message,
+              HasSubstr("delay_steps 15003: expected 0 to 10000"));
   EXPECT_THAT(choose("olco3-oc:outer_lr=0.7").error().message,
               HasSubstr("outer_lr with merge = outer only, got merge = late"));
   EXPECT_THAT(choose("streaming-diloco:residual_decay=0.9").error().message,

@@ -39,7 +39,8 @@ TEST(Replay, GivesTheTimesOfARunOnThoseLinks) {
   const Scenario there = small_scenario(5e3, Seconds(0.3));
   for (const char* recipe :
        {"d-sgd", "static:keep_ratio=0.02", "dd-ef-sgd:delay_steps=5", "ideal", "dga", "local-sgd",
-        "olco3-oc:period_steps=4:delay_steps=6", "streaming-diloco:period_steps=7:delay_steps=9"}) {
+        "olco3-oc:period_steps=4:delay_steps=6", "streaming-diloco:period_steps=7:delay_steps=9",
+        "streaming-diloco:period_steps=2:delay_steps=9"}) {
     const RunResult replayed = replay(there, run_of(here, recipe)).value();
     const RunResult run = run_of(there, recipe);
     ASSERT_EQ(replayed.losses.size(), run.losses.size());

@@ -140,6 +140,13 @@ TEST(Report, NamesNoAddressThatABrowserWouldFetch) {
   EXPECT_THAT(page, HasSubstr("Chart.js v"));
 }
 
+TEST(Report, TellsThePlanOfARun) {
+  RunResult run = sample_run({.recipe = "static"});
+  run.plan = {.keep_ratio = 0.02, .delay_steps = 6, .period_steps = 3, .merge = Merge::kLate};
+  EXPECT_THAT(report_html(sample_scenario(), {run}, {.version = "1.0"}),
+              HasSubstr("<td>δ 0.02, τ 6, H 3, late<small>"));
+}
+
 TEST(Report, TellsWhatAPlannerDecidedAndWhy) {
   RunResult run = sample_run({.recipe = "auto"});
   EXPECT_THAT(report_html(sample_scenario(), {run}, {.version = "1.0"}),
@@ -150,6 +157,9 @@ TEST(Report, TellsWhatAPlannerDecidedAndWhy) {
                        .predicted_step_time = Seconds(0.06),
                        .reason = "the <least> time"});
   const std::string page = report_html(sample_scenario(), {run}, {.version = "1.0"});
+  EXPECT_THAT(page, HasSubstr("<th scope=\"col\">Time</th><th scope=\"col\">Keep ratio</th>"
+                              "<th scope=\"col\">Delay</th><th scope=\"col\">Period</th>"
+                              "<th scope=\"col\">Merge</th><th scope=\"col\">Predicted step</th>"));
   EXPECT_THAT(page,
               HasSubstr("<td>7</td><td>1.5 s</td><td>0.03</td><td>4</td><td>1</td><td>late</td>"
                         "<td>60 ms</td><td class=\"reason\">the &lt;least&gt; time</td>"));

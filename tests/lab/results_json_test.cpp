@@ -116,6 +116,35 @@ TEST(RunEvents, BringARunBackAsItWas) {
   EXPECT_EQ((*read)[1].spent[3].others, runs[1].spent[3].others);
 }
 
+// Steps without a round, with one of each part, and with both.
+TEST(RunEvents, BringTheBytesOfEachRoundBack) {
+  RunResult run = sample_run({.recipe = "d-sgd"});
+  run.wire.assign(run.losses.size(), {});
+  const auto wire_of = [](double bytes) {
+    return RoundWire{.up = {bytes, 1}, .down = {2, 3}, .up_line_s = {4, 5}, .down_line_s = {6, 7}};
+  };
+  run.wire[1][0] = wire_of(10);
+  run.wire[2][1] = wire_of(20);
+  run.wire[3][0] = wire_of(30);
+  run.wire[3][1] = wire_of(40);
+  std::stringstream text;
+  EventLog log(text);
+  write_run_events(log, run);
+  EXPECT_THAT(text.str(), ::testing::HasSubstr("\"bytes_up\":[70.0,2.0]")) << "the sum of a step";
+  const Result<std::vector<RunResult>> read = read_run_events(text);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  const std::vector<StepWire>& wire = (*read)[0].wire;
+  ASSERT_EQ(wire.size(), run.wire.size());
+  for (std::size_t step = 0; step < wire.size(); ++step) {
+    ASSERT_EQ(wire[step].size(), run.wire[step].size()) << step;
+    for (const auto& [part, one] : run.wire[step]) {
+      ASSERT_TRUE(wire[step].contains(part)) << step;
+      EXPECT_EQ(wire[step].at(part).up, one.up);
+      EXPECT_EQ(wire[step].at(part).down_line_s, one.down_line_s);
+    }
+  }
+}
+
 TEST(RunEvents, LossesThatAreNotFiniteStayPointsOfTheCurve) {
   RunResult run = sample_run({.recipe = "d-sgd"});
   run.losses[5].loss = std::numeric_limits<double>::infinity();
@@ -138,6 +167,29 @@ TEST(RunEvents, ARunThatDidNotFinishIsLeftOut) {
   ASSERT_TRUE(read.ok());
   ASSERT_EQ(read->size(), 1U);
   EXPECT_EQ((*read)[0].losses.size(), 200U);
+}
+
+TEST(RunEvents, KeepThePlansOfARun) {
+  RunResult run = sample_run({.recipe = "auto"});
+  run.plan = {.keep_ratio = 0.02, .delay_steps = 6, .period_steps = 3, .merge = Merge::kLate};
+  run.plans = {{.step = 4, .plan = run.plan, .reason = "the least time"}};
+  std::stringstream text;
+  EventLog log(text);
+  write_run_events(log, run);
+  const Result<std::vector<RunResult>> read = read_run_events(text);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ((*read)[0].plan, run.plan);
+  ASSERT_EQ((*read)[0].plans.size(), 1U);
+  EXPECT_EQ((*read)[0].plans[0].plan, run.plan);
+}
+
+TEST(RunEvents, APlanBeyondTheLimitsIsAnError) {
+  RunResult run = sample_run({.recipe = "d-sgd"});
+  run.plan.delay_steps = kMostDelaySteps + 1;
+  std::stringstream text;
+  EventLog log(text);
+  write_run_events(log, run);
+  EXPECT_EQ(read_run_events(text).error().message, "plan: delay_steps 10001: expected 0 to 10000");
 }
 
 TEST(RunEvents, AnEventWithoutItsFieldsIsAnError) {

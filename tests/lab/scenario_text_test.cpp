@@ -38,7 +38,7 @@ TEST(ScenarioText, HasWhatWasSetOverTheFile) {
   EXPECT_THAT(text, HasSubstr("\nlr = 0.123456789\n"));
   EXPECT_THAT(text, HasSubstr("\nup = \"1234567bit\"\n"));
   EXPECT_THAT(text, HasSubstr("\n[recipe.static]\nkeep_ratio = 0.3333333333333333\n"));
-  EXPECT_THAT(text, HasSubstr("# static:delay_steps=2: codec top_k/bf16, keep ratio 0.333333, "
+  EXPECT_THAT(text, HasSubstr("# static:delay_steps=2: codec top_k/bf16, keep ratio 0.3333, "
                               "delay 2, period 1, merge late, lr 0.123457\n"));
   EXPECT_THAT(text, HasSubstr("# auto: codec top_k/bf16, its planner chooses the rest"));
   EXPECT_EQ(again(text), text);

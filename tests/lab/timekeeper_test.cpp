@@ -88,7 +88,7 @@ TEST(Timekeeper, TimeOnTheLineIsBytesByRate) {
   for (const Span& span : run.timeline) {
     if (span.activity != Activity::kSend) continue;
     const Seconds on_line = span.end - span.begin - span.queued - span.latency;
-    EXPECT_NEAR(on_line.count(), run.wire[span.step].up[span.replica] / 1e5, 1e-9);
+    EXPECT_NEAR(on_line.count(), run.wire[span.step].at(0).up[span.replica] / 1e5, 1e-9);
     EXPECT_DOUBLE_EQ(span.latency.count(), 0.03);
   }
   ASSERT_FALSE(run.rates.empty());

@@ -61,9 +61,8 @@ struct TimedRun {
   Seconds time{};
 };
 
-constexpr Plan kOverlapping{.keep_ratio = 1, .delay_steps = 3, .merge = Merge::kLate};
-constexpr Plan kOneByOne{
-    .keep_ratio = 1, .delay_steps = 1, .period_steps = 8, .merge = Merge::kLate};
+const Plan kOverlapping{.keep_ratio = 1, .delay_steps = 3, .merge = Merge::kLate};
+const Plan kOneByOne{.keep_ratio = 1, .delay_steps = 1, .period_steps = 8, .merge = Merge::kLate};
 
 TEST(RoundCost, IsNothingBeforeAnythingIsKnown) {
   const RoundCost cost;

@@ -47,6 +47,44 @@ INSTANTIATE_TEST_SUITE_P(Rules, ChangingPlan,
                                            Merge::kAhead),
                          [](const auto& test) { return test_name_of(test.param); });
 
+// Each replica sends its own share of the elements, from the start and after a change.
+TEST(KeepRatiosByReplica, AreWhatEachReplicaSends) {
+  constexpr std::size_t kElements = 400;
+  const auto sent = [](const ClusterReplica& replica) {
+    const std::vector<float>& update = replica.exchange->in_flight().rbegin()->second;
+    return update.size() - static_cast<std::size_t>(std::ranges::count(update, 0.0F));
+  };
+  Plan plan{.keep_ratio = 0.1, .delay_steps = 1, .keep_ratios = {0.5, 0.25, 0.05}};
+  const EngineSetup setup = setup_of(Merge::kLate, "top_k/fp32", plan);
+  QuadraticWorkload workload(kElements, 3);
+  Cluster cluster(setup, workload, {1, 1, 1});
+  for (int step = 0; step < 6; ++step) {
+    if (step == 3) {
+      plan = {.delay_steps = 1, .merge = Merge::kLate, .keep_ratios = {0.01, 0.02, 0.04}};
+      cluster.announce(plan);
+    }
+    cluster.step();
+    ASSERT_LT(imbalance(account_of(cluster)), 1e-5) << step;
+    if (step == 3 || step == 4) continue;  // on its way
+    for (std::size_t i = 0; i < cluster.replicas.size(); ++i)
+      EXPECT_EQ(sent(cluster.replicas[i]),
+                static_cast<std::size_t>(std::lround(kElements * plan.keep_ratios[i])))
+          << "step " << step << " replica " << i;
+  }
+}
+
+TEST(KeepRatiosByReplica, OfAnotherNumberOfReplicasAreRefused) {
+  EngineSetup setup = setup_of(Merge::kLate, "top_k/fp32", {});
+  setup.replicas = 3;
+  const auto with = [](std::vector<double> ratios) {
+    return Plan{.merge = Merge::kLate, .keep_ratios = std::move(ratios)};
+  };
+  EXPECT_TRUE(check_plan(with({0.1, 0.2, 0.3}), setup).ok());
+  EXPECT_TRUE(check_plan(with({}), setup).ok());
+  EXPECT_EQ(check_plan(with({0.1, 0.2}), setup).error().message,
+            "keep_ratios of 2 replicas: expected 3");
+}
+
 // Gradients that do not depend on the parameters and end after some steps.
 class FadingLearner final : public Learner {
  public:

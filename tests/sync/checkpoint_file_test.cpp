@@ -10,6 +10,7 @@
 namespace longhaul {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class CheckpointFile : public ::testing::Test {
@@ -69,7 +70,14 @@ TEST_F(CheckpointFile, ADiskThatRefusesIsToldOf) {
 
 TEST_F(CheckpointFile, ADamagedOneIsRefusedByName) {
   std::ofstream(file_) << "not a checkpoint";
-  EXPECT_THAT(read_checkpoint(file_).error().message, HasSubstr("a.safetensors"));
+  EXPECT_THAT(read_checkpoint(file_).error().message,
+              AllOf(HasSubstr("a.safetensors: damaged"), HasSubstr("move it away")));
+}
+
+TEST_F(CheckpointFile, OneOfAnOlderFormatIsRefusedWithASentence) {
+  const std::filesystem::path older = "tests/base/golden/v1/state.safetensors";
+  EXPECT_THAT(read_checkpoint(older).error().message,
+              HasSubstr("written by an older Longhaul, format 1"));
 }
 
 TEST(CheckpointIdentity, OfALongListNamesTheWordsThatDiffer) {

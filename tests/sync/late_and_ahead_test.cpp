@@ -152,5 +152,18 @@ TEST(LookAhead, OfIdenticalReplicasIsSynchronousMomentumSgd) {
   }
 }
 
+TEST(PlannerSetup, LooksAheadWhereTheStepsOfTheOptimizerCanBeForeseen) {
+  EngineSetup setup = setup_of(Merge::kLate, "top_k/bf16", {.delay_steps = 3});
+  setup.seed = 5;
+  setup.lr.steps = 200;
+  const PlannerSetup planner = planner_setup(setup);
+  EXPECT_TRUE(planner.may_look_ahead);
+  EXPECT_EQ(planner.plan, setup.recipe.plan);
+  EXPECT_EQ(planner.seed, 5U);
+  EXPECT_EQ(planner.steps, 200U);
+  setup.optimizer.kind = OptimizerKind::kAdamW;
+  EXPECT_FALSE(planner_setup(setup).may_look_ahead);
+}
+
 }  // namespace
 }  // namespace longhaul::testing

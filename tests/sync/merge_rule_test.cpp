@@ -27,60 +27,69 @@ Mean mean_of(std::uint64_t step, Floats values) {
   return {.round = {.step = step}, .values = std::make_shared<const Floats>(std::move(values))};
 }
 
-TEST(OptimizerRule, OnlyTheMeanMovesParameters) {
-  Floats parameters{1, 2, 3};
-  const auto rule = make_merge_rule(Merge::kOptimizer, kPlainSgd, parameters);
-  rule->update_of({.step = 0, .lr = 0.5}, Floats{9, 9, 9}, parameters);
-  EXPECT_EQ(parameters, (Floats{1, 2, 3}));
-  rule->merge({.step = 4, .lr = 0.5}, {.first = 0, .count = 3}, mean_of(0, {2, 4, 6}), parameters);
-  EXPECT_EQ(parameters, (Floats{0, 0, 0}));
-  EXPECT_EQ(rule->shared(parameters).data(), parameters.data());
-}
-
-TEST(OptimizerRule, MovesOnlyThePartThatTheMeanCovers) {
-  Floats parameters{1, 2, 3, 4};
-  const auto rule = make_merge_rule(Merge::kOptimizer, {}, parameters);
-  rule->merge({.step = 0, .lr = 1}, {.first = 1, .count = 2}, mean_of(0, {1, 1}), parameters);
-  EXPECT_EQ(parameters, (Floats{1, 1, 2, 4}));
-}
-
-TEST(OptimizerRule, RefusesAMeanOfAnotherSize) {
-  Floats parameters{1, 2, 3};
-  const auto rule = make_merge_rule(Merge::kOptimizer, {}, parameters);
-  EXPECT_THROW(rule->merge({}, {.first = 0, .count = 3}, mean_of(0, {1, 1}), parameters),
-               std::logic_error);
-}
-
-// A rule and the parameters it moves, stepped through by hand; nothing is held back.
+// A rule and the parameters it moves, stepped through by hand with a codec that holds nothing back.
 struct Stepper {
-  Stepper(Merge merge, const OptimizerSpec& optimizer, Floats initial)
-      : parameters(std::move(initial)), rule(make_merge_rule(merge, optimizer, parameters)) {}
+  Stepper(Merge rule_kind, const OptimizerSpec& optimizer_spec, Floats initial)
+      : merge(rule_kind),
+        parameters(std::move(initial)),
+        optimizer(optimizer_spec, parameters.size()),
+        rule(make_merge_rule({.merge = rule_kind, .optimizer = optimizer_spec}, parameters,
+                             parameters, optimizer, workers)) {}
 
   void gradient(std::uint64_t step, double lr, const Floats& values) {
-    Floats update(parameters.size());
-    std::ranges::copy(rule->update_of({.step = step, .lr = lr}, values, parameters),
-                      update.begin());
-    rule->sent({.step = step, .lr = lr}, {.step = step}, codec->take({.residual = update}));
-    place(step + 1, lr);
+    Taking taking{
+        .part = {.first = 0, .count = parameters.size()}, .gradient = values, .codec = *codec};
+    Optimizer::Step own;
+    if (has_local_steps(merge)) {
+      own = optimizer.begin(0, lr);
+      taking.move = [&](std::size_t first, std::size_t count) {
+        optimizer.step(own, first, std::span(parameters).subspan(first, count),
+                       std::span(values).subspan(first, count));
+      };
+    }
+    const ByteBuffer payload = rule->take({.step = step, .lr = lr}, taking);
+    rule->sent({.step = step, .lr = lr}, {.step = step}, payload);
+    rule->place({.step = step + 1, .lr = lr});
   }
   void mean(std::uint64_t step, double lr, std::uint64_t born, Floats values) {
-    rule->merge({.step = step, .lr = lr}, {.first = 0, .count = parameters.size()},
-                mean_of(born, std::move(values)), parameters);
-    place(step + 1, lr);
+    mean({.first = 0, .count = parameters.size()}, step, lr, born, std::move(values));
   }
-  void place(std::uint64_t next, double lr) {
-    rule->place({.step = next, .lr = lr}, Floats(parameters.size()), parameters);
+  void mean(const Part& part, std::uint64_t step, double lr, std::uint64_t born, Floats values) {
+    rule->merge({.step = step, .lr = lr}, part, mean_of(born, std::move(values)));
+    rule->place({.step = step + 1, .lr = lr});
   }
   [[nodiscard]] Floats shared() const {
-    const std::span<const float> values = rule->shared(parameters);
+    const std::span<const float> values = rule->shared();
     return {values.begin(), values.end()};
   }
 
+  Merge merge;
   Workers workers;
   std::unique_ptr<Codec> codec = make_codec(parse_codec("dense/fp32").value(), {}, workers);
   Floats parameters;
+  Optimizer optimizer;
   std::unique_ptr<MergeRule> rule;
 };
+
+TEST(OptimizerRule, OnlyTheMeanMovesParameters) {
+  Stepper replica(Merge::kOptimizer, kPlainSgd, {1, 2, 3});
+  replica.gradient(0, 0.5, {9, 9, 9});
+  EXPECT_EQ(replica.parameters, (Floats{1, 2, 3}));
+  replica.mean(4, 0.5, 0, {2, 4, 6});
+  EXPECT_EQ(replica.parameters, (Floats{0, 0, 0}));
+  EXPECT_EQ(replica.rule->shared().data(), replica.parameters.data());
+}
+
+TEST(OptimizerRule, MovesOnlyThePartThatTheMeanCovers) {
+  Stepper replica(Merge::kOptimizer, {}, {1, 2, 3, 4});
+  replica.mean({.first = 1, .count = 2}, 0, 1, 0, {1, 1});
+  EXPECT_EQ(replica.parameters, (Floats{1, 1, 2, 4}));
+}
+
+TEST(OptimizerRule, RefusesAMeanOfAnotherSize) {
+  Stepper replica(Merge::kOptimizer, {}, {1, 2, 3});
+  EXPECT_THROW(replica.mean(0, 1, 0, {1, 1}), std::logic_error);
+}
 
 TEST(OwnStepRule, StepsWithItsOwnGradientAndSharesOnlyMeans) {
   Stepper replica(Merge::kOwnStep, kPlainSgd, {1, 2});
@@ -114,10 +123,19 @@ TEST(LateRule, TheMeanTakesThePlaceOfTheReplicasOwnStep) {
   EXPECT_EQ(replica.shared(), Floats{7});
 }
 
-TEST(LateRule, StandsWhereTheResidualLeavesIt) {
-  Stepper replica(Merge::kLate, kPlainSgd, {10, 10});
-  replica.rule->place({.step = 0, .lr = 1}, Floats{1, 2}, replica.parameters);
-  EXPECT_EQ(replica.parameters, (Floats{9, 8}));
+TEST(LateRule, MovesBackByWhatTheResidualLoses) {
+  Stepper replica(Merge::kLate, kPlainSgd, Floats(100, 10));
+  replica.parameters[3] = 8;
+  replica.parameters[5] = 6;
+  const auto codec = make_codec(parse_codec("top_k/fp32").value(), {}, replica.workers);
+  const ByteBuffer payload = replica.rule->take(
+      {}, {.part = {.first = 0, .count = 100}, .codec = *codec, .keep_ratio = 0.01, .kept = 0.25F});
+  EXPECT_FALSE(payload.empty());
+  Floats held_back(100);
+  held_back[3] = 0.5F;
+  EXPECT_EQ(replica.rule->residual(), held_back);
+  EXPECT_EQ(replica.parameters[3], 9.5F);
+  EXPECT_EQ(replica.parameters[5], 6.0F);
 }
 
 TEST(AheadRule, StandsWhereItsOwnMessagesWillLead) {

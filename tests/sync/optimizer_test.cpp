@@ -6,12 +6,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "longhaul/base/state.h"
+#include "longhaul/sync/step_kernels.h"
+#include "tests/codec/simd_targets.h"
 #include "tests/codec/test_data.h"
 
 namespace longhaul {
@@ -121,10 +125,63 @@ TEST_P(OptimizerConformance, GoesOnFromItsState) {
   for (int step = 0; step < kSteps; ++step) {
     const std::vector<float> gradient = normal_update(kElements, static_cast<std::uint64_t>(step));
     optimizer.step(0, straight, gradient, 0.1);
-    if (step == kSteps / 2) std::ranges::copy(before.state(), after.state().begin());
+    if (step == kSteps / 2) {
+      State saved;
+      before.save(saved);
+      ASSERT_TRUE(after.load(saved).ok());
+    }
     (step < kSteps / 2 ? before : after).step(0, resumed, gradient, 0.1);
   }
   EXPECT_TRUE(same_bits(straight, resumed));
+}
+
+TEST_P(OptimizerConformance, EveryTargetAndEveryPieceGivesTheSameBits) {
+  std::vector<float> expected;
+  for_each_simd_target([&](const std::string& target) {
+    for (const std::size_t piece : {kElements, std::size_t{17}, std::size_t{1}}) {
+      std::vector<float> parameters = normal_update(kElements, 1000);
+      Optimizer optimizer(GetParam(), kElements);
+      for (int number = 0; number < kSteps; ++number) {
+        const std::vector<float> gradient =
+            normal_update(kElements, static_cast<std::uint64_t>(number));
+        const Optimizer::Step step = optimizer.begin(0, lr_of(number), 0.75F);
+        for (std::size_t first = 0; first < kElements; first += piece) {
+          const std::size_t count = std::min(piece, kElements - first);
+          std::vector<float> seen(parameters.begin() + static_cast<std::ptrdiff_t>(first),
+                                  parameters.begin() + static_cast<std::ptrdiff_t>(first + count));
+          optimizer.preview(step, first, seen, std::span(gradient).subspan(first, count));
+          const std::span here = std::span(parameters).subspan(first, count);
+          optimizer.step(step, first, here, std::span(gradient).subspan(first, count));
+          ASSERT_TRUE(same_bits(seen, here)) << "the preview differs";
+        }
+      }
+      if (expected.empty()) expected = parameters;
+      EXPECT_TRUE(same_bits(parameters, expected)) << target << ", pieces of " << piece;
+    }
+  });
+}
+
+TEST_P(OptimizerConformance, RefusesGradientsThatCouldMoveByAnAbsurdAmount) {
+  Optimizer optimizer(GetParam(), kElements);
+  EXPECT_TRUE(optimizer.accept(1.0F, 0.1));
+  EXPECT_FALSE(optimizer.accept(1e30F, 4));
+  EXPECT_FALSE(optimizer.accept(std::numeric_limits<float>::infinity(), 0.1));
+  EXPECT_FALSE(optimizer.accept(std::numeric_limits<float>::quiet_NaN(), 0.1));
+  EXPECT_TRUE(optimizer.accept(1.0F, 0.1)) << "a refused gradient leaves nothing behind";
+}
+
+TEST(StepKernels, TheLargestMagnitudeIsInfiniteIfAnythingIsNotFinite) {
+  for_each_simd_target([](const std::string& target) {
+    for (std::size_t size = 1; size < 70; ++size) {
+      for (std::size_t at = 0; at < size; at += 7) {
+        std::vector<float> values(size, -0.5F);
+        values[at] = -3;
+        EXPECT_EQ(kernels::largest_magnitude(values), 3.0F) << target;
+        values[at] = std::numeric_limits<float>::quiet_NaN();
+        EXPECT_TRUE(std::isinf(kernels::largest_magnitude(values))) << target;
+      }
+    }
+  });
 }
 
 TEST_P(OptimizerConformance, RefusesPartsOutsideTheModel) {

@@ -87,6 +87,21 @@ TEST(Fragments, HaveTheirRoundsSpreadOverThePeriod) {
   EXPECT_EQ(rounds, (std::vector<std::size_t>{1, 3, 5, 7, 9, 11}));
 }
 
+TEST(Fragments, ShareStepsWhereThereAreMoreOfThemThanThePeriodHas) {
+  EngineSetup setup = setup_of(Merge::kLate, "top_k/bf16",
+                               {.keep_ratio = 0.1, .delay_steps = 3, .period_steps = 2});
+  setup.recipe.local.fragments = 3;
+  QuadraticWorkload workload(90);
+  Cluster cluster(setup, workload, {1, 1});
+  for (std::size_t step = 0; step < 20; ++step) {
+    const std::vector<RoundId> even{{.step = step, .part = 0}, {.step = step, .part = 1}};
+    const std::vector<RoundId> odd{{.step = step, .part = 2}};
+    EXPECT_EQ(cluster.replicas[0].engine->next_rounds(), step % 2 == 0 ? even : odd);
+    cluster.step();
+    ASSERT_LT(imbalance(account_of(cluster)), 1e-5) << step;
+  }
+}
+
 TEST(Fragments, MoveTheMeanOfTheReplicasByTheMeanOfTheirSteps) {
   EngineSetup setup = setup_of(Merge::kLate, "top_k/bf16",
                                {.keep_ratio = 0.1, .delay_steps = 7, .period_steps = 6});

@@ -151,8 +151,8 @@ class RudeReplica {
       report.mutable_report()->set_restarts(restarts_);
       send(std::move(report));
     } else if (frame.has_enrolled()) {
-      print_event("enrolled", {{"from_step", frame.enrolled().from_step()}});
-      lie_about(frame.enrolled().from_step());
+      print_event("enrolled", {{"from_step", frame.enrolled().from().step()}});
+      lie_about(frame.enrolled().from().step());
     } else if (frame.has_closed()) {
       on_closed(frame.closed());
     } else if (frame.has_finish()) {

@@ -13,7 +13,7 @@ namespace {
 RunResult planned(const SampleRun& sample) {
   RunResult run = sample_run(sample);
   add_sample_plans(run);
-  run.delay_steps = 3;
+  run.plan.delay_steps = 3;
   return run;
 }
 
@@ -46,15 +46,15 @@ std::vector<RunResult> rehearsal_runs() {
 std::vector<RunResult> oracle_runs() {
   std::vector<RunResult> runs{planned({.recipe = "auto", .step_time_s = 0.062}),
                               planned({.recipe = kClairvoyant, .step_time_s = 0.06})};
-  runs[0].keep_ratio = 0.02;
+  runs[0].plan.keep_ratio = 0.02;
   for (const double ratio : {0.001, 0.01, 0.1}) {
     for (const int delay : {1, 3, 6}) {
       RunResult run = sample_run({.recipe = "static:keep_ratio=" + std::to_string(ratio) +
                                             ":delay_steps=" + std::to_string(delay),
                                   .step_time_s = 0.06 + ratio + 0.05 / delay,
                                   .best = ratio < 0.01 && delay > 3 ? 0.5 : 0.9});
-      run.keep_ratio = ratio;
-      run.delay_steps = delay;
+      run.plan.keep_ratio = ratio;
+      run.plan.delay_steps = delay;
       runs.push_back(run);
     }
   }

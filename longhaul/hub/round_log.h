@@ -1,0 +1,47 @@
+// The bytes of a hub's log of closed rounds; docs/file_formats.md describes them. A reader finds
+// every record that is whole, whatever is before or after it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "longhaul/base/bytes.h"
+#include "longhaul/hub/journal.h"
+#include "longhaul/round/round_id.h"
+
+namespace longhaul {
+
+inline constexpr std::size_t kLogHeaderBytes = 32;
+inline constexpr std::size_t kRecordHeaderBytes = 56;
+
+// How a log begins whose rounds have this number and later ones.
+std::string log_header(std::uint64_t run, std::uint64_t first);
+
+// A record is the two, one after the other.
+std::string record_body(const JournalRound& round);
+std::string record_header(std::uint64_t run, const JournalRound& round, const std::string& body);
+
+// Bytes of a log that are no whole record.
+struct LogDamage {
+  std::size_t begin = 0;
+  std::size_t bytes = 0;
+  // The file ends inside its last record, as when the hub is killed while it writes. A log that
+  // was cut off later looks the same.
+  bool is_torn = false;
+  std::optional<RoundId> round{};         // of the first record that begins in them, if it says so
+  std::optional<std::uint64_t> number{};  // of the last record that begins in them
+};
+
+struct LogContent {
+  std::optional<std::uint64_t> first;  // as log_header() has it; nothing: that is damaged
+  std::vector<JournalRound> rounds;    // in the order of the file
+  std::vector<LogDamage> damage;       // likewise
+};
+
+// Bytes of another run are damage.
+LogContent read_log(ByteView file, std::uint64_t run);
+
+}  // namespace longhaul

@@ -1,0 +1,25 @@
+// The late correction: every replica steps by itself, sends what its steps moved, and swaps its own
+// message for the mean when that arrives.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "longhaul/sync/merge_rule.h"
+#include "longhaul/sync/unmerged.h"
+
+namespace longhaul {
+
+// In the words of OLCO3: x is where the replica is (the parameters), y what it has announced, and
+// y - x, which it sends next, is the residual. y = shared - unmerged, up to rounding.
+std::unique_ptr<MergeRule> make_late_rule(const RuleSetup& setup, std::vector<float> shared,
+                                          std::span<float> parameters, Optimizer& optimizer,
+                                          Workers& workers, Unmerged unmerged,
+                                          std::vector<float> announced);
+
+// How far a mean of gradients moves the shared model in the end, without an optimizer for it:
+// lr / (1 - μ).
+float move_of_gradient(const OptimizerSpec& optimizer, double lr);
+
+}  // namespace longhaul
