@@ -15,7 +15,7 @@
 #include "trainer/batch_sampler.h"
 #include "trainer/examples.h"
 #include "trainer/models.h"
-#include "trainer/one_thread.h"
+#include "trainer/threads.h"
 
 namespace longhaul::trainer {
 namespace {
@@ -56,14 +56,18 @@ torch::Tensor mean_loss(const Scores& scores) {
 
 class TorchLearner final : public Learner {
  public:
-  TorchLearner(Copy copy, std::shared_ptr<const Examples> data, std::vector<BatchSampler> samplers)
-      : copy_(std::move(copy)), data_(std::move(data)), samplers_(std::move(samplers)) {}
+  TorchLearner(Copy copy, std::shared_ptr<const Examples> data, std::vector<BatchSampler> samplers,
+               std::size_t threads)
+      : copy_(std::move(copy)),
+        data_(std::move(data)),
+        samplers_(std::move(samplers)),
+        threads_(threads) {}
 
   std::span<float> parameters() override { return copy_.arena.parameters(); }
   std::span<float> gradient() override { return copy_.arena.gradient(); }
 
   double compute_gradient() override {
-    use_one_thread();
+    use_threads(threads_);
     samples_.clear();
     for (BatchSampler& sampler : samplers_) {
       const auto next = sampler.next();
@@ -104,6 +108,7 @@ class TorchLearner final : public Learner {
   Copy copy_;
   std::shared_ptr<const Examples> data_;
   std::vector<BatchSampler> samplers_;  // one; the joint learner has one per replica
+  std::size_t threads_;                 // of one gradient
   std::vector<std::uint32_t> samples_;
   std::uint64_t batches_ = 0;  // drawn
 };
@@ -167,7 +172,7 @@ struct TorchWorkload::State {
         shares(std::move(split_shares)),
         order(test_order(data.test->count())),
         workers(config.threads) {
-    use_one_thread();
+    use_threads(config.gradient_threads);
     for (std::size_t i = 0; i < config.threads; ++i) evaluators.push_back(copy());
     layers = evaluators[0].arena.layers();
     const auto parameters = evaluators[0].arena.parameters();
@@ -182,11 +187,11 @@ struct TorchWorkload::State {
 
   [[nodiscard]] std::unique_ptr<Learner> learner(std::vector<BatchSampler> samplers,
                                                  std::uint64_t generator) const {
-    use_one_thread();
     Copy own = copy();
     const std::uint64_t seed = Random(config.seed, Draws::kDropout, generator).bits();
     own.model->set_generator(at::make_generator<at::CPUGeneratorImpl>(seed));
-    return std::make_unique<TorchLearner>(std::move(own), data.train, std::move(samplers));
+    return std::make_unique<TorchLearner>(std::move(own), data.train, std::move(samplers),
+                                          config.gradient_threads);
   }
 
   // Batches are dealt to evaluators by turns, and which evaluator scores a batch changes nothing:
@@ -195,7 +200,7 @@ struct TorchWorkload::State {
     const std::size_t batches = (samples + data.test_batch - 1) / data.test_batch;
     std::vector<BatchResult> results(batches);
     workers.run(evaluators.size(), [&](std::size_t turn) {
-      use_one_thread();
+      use_calling_thread();
       for (std::size_t i = turn; i < batches; i += evaluators.size()) {
         const std::size_t begin = i * data.test_batch;
         const std::size_t size = std::min(data.test_batch, samples - begin);
@@ -211,7 +216,7 @@ TorchWorkload::TorchWorkload(std::unique_ptr<State> state) : state_(std::move(st
 TorchWorkload::~TorchWorkload() = default;
 
 Result<std::unique_ptr<TorchWorkload>> TorchWorkload::make(const WorkloadConfig& config) {
-  if (config.batch == 0 || config.threads == 0) {
+  if (config.batch == 0 || config.threads == 0 || config.gradient_threads == 0) {
     return Error{ErrorCode::kInvalidArgument, "batch and threads are at least 1"};
   }
   auto chosen = choose_model(config.model);

@@ -31,10 +31,12 @@ struct WorkloadConfig {
   std::size_t batch = 32;  // samples of one gradient; of text, windows of the model's `context`
   std::uint64_t seed =
       1;  // of initial parameters, split and batches; the test order is the same for all seeds
-  std::size_t threads = 2;  // of evaluate(); the result does not depend on it
+  std::size_t threads = 2;           // of evaluate(); the result does not depend on it
+  std::size_t gradient_threads = 1;  // of one gradient: its bits, and scores, depend on it
 };
 
 // Everything is a function of the config: equal configs give equal bits, whatever runs beside them.
+// Workloads of one process have the same gradient_threads.
 class TorchWorkload final : public Workload {
  public:
   // Loads the data. An error is one line: what is missing or damaged, or which setting is wrong.

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
-#include <thread>
 
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
@@ -27,6 +26,7 @@
 #include "longhaul/base/descriptors.h"
 #include "longhaul/base/memory.h"
 #include "longhaul/base/units.h"
+#include "longhaul/base/workers.h"
 #include "longhaul/grpc/grpc_transport.h"
 #include "longhaul/hub/hub.h"
 #include "longhaul/telemetry/event_log.h"
@@ -244,10 +244,9 @@ int run_hub(const HubArguments& arguments) {
   if (arguments.directory.empty())
     log.warning("no --dir: if this hub crashes or is stopped, the run is lost");
   const auto lines = arguments.json ? std::make_shared<Lines>(kMostLines) : nullptr;
-  Result<std::unique_ptr<Hub>> hub =
-      Hub::start(std::move(setup).value(), clock, log,
-                 {.threads = std::max(1U, std::thread::hardware_concurrency()),
-                  .watcher = HubWatcher(lines, arguments.tells_rounds, log)});
+  Result<std::unique_ptr<Hub>> hub = Hub::start(
+      std::move(setup).value(), clock, log,
+      {.threads = all_cores(), .watcher = HubWatcher(lines, arguments.tells_rounds, log)});
   if (!hub.ok()) return complain("hub", hub.error(), kExitFailed);
   const Result<std::unique_ptr<GrpcServer>> server = GrpcServer::start(server_setup, **hub);
   if (!server.ok()) return complain("hub", server.error(), kExitFailed);

@@ -44,6 +44,11 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
   train->add_option("--wait", arguments.wait,
                     "How long to wait for a hub that does not answer, such as 10min; 0s: not at "
                     "all (default: until Ctrl-C)");
+  train
+      ->add_option("--threads", arguments.threads,
+                   "Threads of torch and codecs (default: those of the checkpoint that it goes on "
+                   "from, else all cores); 1 where several replicas share a machine")
+      ->check(CLI::Range(1, 256));
   train->add_flag("--paced", arguments.is_paced,
                   "Stand in for another machine: no step is shorter than the scenario's step_time");
   train->add_option("--stamps", arguments.stamps,

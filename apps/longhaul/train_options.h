@@ -29,6 +29,7 @@ struct TrainArguments {
   std::string checkpoint;        // a directory, or a file
   std::string checkpoint_every;  // steps, or a duration
   bool resume = false;
+  std::size_t threads = 0;        // 0: as the checkpoint has it, else all cores
   std::optional<Bandwidth> rate;  // of bulk data to the hub, at most
   std::string book;               // a file, for tests
   bool is_paced = false;

@@ -4,13 +4,13 @@
 #include <iostream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "apps/longhaul/closing.h"
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
 #include "apps/longhaul/model_file.h"
 #include "apps/longhaul_torch/job_workload.h"
+#include "longhaul/base/workers.h"
 #include "longhaul/codec/digest.h"
 
 namespace longhaul::apps {
@@ -23,8 +23,8 @@ constexpr std::uint64_t kAnySeed = 1;  // of initial parameters and the split, w
 int run_evaluate(const EvaluateArguments& arguments) {
   const Result<lab::Scenario> scenario = scenario_to_evaluate(arguments);
   if (!scenario.ok()) return complain("evaluate", scenario.error(), kExitWrongUse);
-  const std::size_t threads = std::max(1U, std::thread::hardware_concurrency());
-  const Result<std::unique_ptr<Workload>> workload = workload_of(*scenario, kAnySeed, threads);
+  const Result<std::unique_ptr<Workload>> workload =
+      workload_of(*scenario, kAnySeed, {.evaluation = all_cores()});
   if (!workload.ok()) return complain("evaluate", workload.error(), kExitFailed);
   const Result<std::vector<float>> parameters = read_model(arguments.model, (*workload)->layers());
   if (!parameters.ok()) return complain("evaluate", parameters.error(), kExitFailed);

@@ -21,7 +21,7 @@ trainer::ModelOptions model_options(const lab::ModelSettings& model) {
 }  // namespace
 
 Result<std::unique_ptr<Workload>> workload_of(const lab::Scenario& scenario, std::uint64_t seed,
-                                              std::size_t threads) {
+                                              const ThreadCounts& threads) {
   const Result<trainer::SplitKind> split = trainer::parse_split(scenario.data.split);
   if (!split.ok()) return split.error();
   return trainer::make_workload(
@@ -31,7 +31,8 @@ Result<std::unique_ptr<Workload>> workload_of(const lab::Scenario& scenario, std
        .replicas = scenario.replicas.size(),
        .batch = scenario.train.batch,
        .seed = seed,
-       .threads = threads});
+       .threads = threads.evaluation,
+       .gradient_threads = threads.gradient});
 }
 
 }  // namespace longhaul::apps

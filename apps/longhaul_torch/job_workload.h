@@ -10,8 +10,13 @@
 
 namespace longhaul::apps {
 
+struct ThreadCounts {
+  std::size_t evaluation = 1;
+  std::size_t gradient = 1;  // of one gradient, whose bits depend on it
+};
+
 // An error says what data is missing and where it was looked for.
 Result<std::unique_ptr<Workload>> workload_of(const lab::Scenario& scenario, std::uint64_t seed,
-                                              std::size_t threads);
+                                              const ThreadCounts& threads);
 
 }  // namespace longhaul::apps

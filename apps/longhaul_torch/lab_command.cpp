@@ -29,8 +29,6 @@ namespace {
 using lab::RunResult;
 using lab::StudyPoint;
 
-std::size_t all_cores() { return std::max(1U, std::thread::hardware_concurrency()); }
-
 // All runs of a study, one after the other, until one fails or someone interrupts.
 class Study {
  public:
@@ -54,7 +52,7 @@ class Study {
       if (std::ranges::all_of(point.recipes, [&](const auto& r) { return is_done(point, r); }))
         continue;
       Result<std::unique_ptr<Workload>> workload =
-          workload_of(point.scenario, point.seed, workers_.count());
+          workload_of(point.scenario, point.seed, {.evaluation = workers_.count()});
       if (!workload.ok()) return workload.error();
       if (Status started = files_.start(); !started.ok()) return started;
       for (const lab::RecipeChoice& recipe : point.recipes) {

@@ -67,14 +67,20 @@ int run_train(const TrainArguments& arguments) {
   Result<lab::Job> job = job_of(*task);
   if (!job.ok()) return complain("train", Error(job.error()).within("what the hub sent"));
   if (!arguments.data.empty()) job->scenario.data.path = arguments.data;
-  Result<std::unique_ptr<Workload>> workload = workload_of(job->scenario, job->seed, 1);
+  Result<std::optional<State>> checkpoint = find_checkpoint(arguments, *checkpoints);
+  if (!checkpoint.ok()) return complain("train", checkpoint.error());
+  const std::size_t threads = threads_for(arguments, *checkpoint);
+  Result<std::unique_ptr<Workload>> workload =
+      workload_of(job->scenario, job->seed, {.gradient = threads});
   if (!workload.ok()) return complain("train", workload.error());
   if (arguments.evaluate) return evaluate(*job, **workload);
   const Result<Ending> ending = run_replica(arguments, {.access = *access,
                                                         .checkpoints = *checkpoints,
+                                                        .checkpoint = std::move(*checkpoint),
                                                         .task = *task,
                                                         .job = std::move(job).value(),
-                                                        .workload = std::move(workload).value()});
+                                                        .workload = std::move(workload).value(),
+                                                        .threads = threads});
   if (!ending.ok()) return complain("train", ending.error());
   if (*ending == Ending::kStopped) return kExitStopped;
   return *ending == Ending::kInterrupted ? kExitInterrupted : kExitDone;

@@ -32,18 +32,20 @@ TrainNews::TrainNews(bool is_json, LogLevel level, std::uint64_t steps, const Cl
       start_(clock.now()),
       since_(start_) {}
 
-void TrainNews::started(std::size_t slot, std::uint64_t step, bool is_resumed) {
+void TrainNews::started(const Start& start) {
   start_ = since_ = clock_.now();
-  first_step_ = step;
-  rate_.add(start_, step);
+  first_step_ = start.step;
+  rate_.add(start_, start.step);
   has_started_ = true;
   if (is_json_)
-    return event("started", {{"slot", slot},
-                             {"step", step},
-                             {"resumed", is_resumed},
+    return event("started", {{"slot", start.slot},
+                             {"step", start.step},
+                             {"resumed", start.is_resumed},
+                             {"threads", start.threads},
                              {"monotonic_s", Seconds(start_.time_since_epoch()).count()}});
-  log_.info((is_resumed ? "goes on as replica " : "starts as replica ") + std::to_string(slot) +
-            " at step " + std::to_string(step));
+  log_.info((start.is_resumed ? "goes on as replica " : "starts as replica ") +
+            std::to_string(start.slot) + " at step " + std::to_string(start.step) + " with " +
+            std::to_string(start.threads) + (start.threads == 1 ? " thread" : " threads"));
 }
 
 void TrainNews::step(const StepFacts& facts, std::uint64_t done) {

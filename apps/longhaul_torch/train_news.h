@@ -21,7 +21,13 @@ class TrainNews {
   // `is_json`: events on standard output; else lines on standard error. `clock` outlives it.
   TrainNews(bool is_json, LogLevel level, std::uint64_t steps, const Clock& clock);
 
-  void started(std::size_t slot, std::uint64_t step, bool is_resumed);
+  struct Start {
+    std::size_t slot = 0;
+    std::uint64_t step = 0;
+    std::size_t threads = 1;
+    bool is_resumed = false;
+  };
+  void started(const Start& start);
   void step(const StepFacts& facts, std::uint64_t done);
   void evaluation(const v1::Evaluation& evaluation);
   void link(const LinkNews& news);
@@ -54,6 +60,8 @@ class TrainNews {
   void note(const std::string& what) const {
     if (!is_json_) log_.info(what);
   }
+
+  void warn(const std::string& what) const { log_.warning(what); }
 
   // Since the start, as all times of events.
   [[nodiscard]] nlohmann::ordered_json time_or_null(const std::optional<TimePoint>& time) const;

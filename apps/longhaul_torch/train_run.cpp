@@ -19,8 +19,17 @@
 namespace longhaul::apps {
 namespace {
 
-constexpr Seconds kPatience{0.2};      // of one wait, between looks at Ctrl-C
-constexpr const char* kSlot = "slot";  // in a checkpoint
+constexpr Seconds kPatience{0.2};  // of one wait, between looks at Ctrl-C
+// Names in a checkpoint.
+constexpr const char* kSlot = "slot";
+constexpr const char* kThreads = "threads";
+constexpr std::uint64_t kMostThreads = 256;
+
+// That gradients before this checkpoint were computed with; 1, if it does not tell.
+std::size_t threads_in(const State& checkpoint) {
+  const auto threads = checkpoint.value<std::uint64_t>(kThreads);
+  return threads.ok() && *threads >= 1 && *threads <= kMostThreads ? *threads : 1;
+}
 
 ByteBuffer bytes_of(std::span<const float> values) {
   const std::span bytes = std::as_bytes(values);
@@ -33,14 +42,16 @@ class Trainer {
       : arguments_(arguments),
         access_(std::move(beginning.access)),
         checkpoints_(std::move(beginning.checkpoints)),
+        resumed_(std::move(beginning.checkpoint)),
         job_(std::move(beginning.job)),
         workload_(std::move(beginning.workload)),
         identity_(identity_of(beginning.task, access_.name, workload_->layers())),
         connector_(make_grpc_connector(access_.address, access_.tls)),
+        workers_(beginning.threads),
         news_(arguments.json, log_level(arguments.log), job_.scenario.train.steps, clock_) {}
 
   Result<Ending> run() {
-    Status done = find_checkpoint();
+    Status done = prepare_checkpoints();
     if (done.ok()) done = join();
     if (done.ok()) done = train();
     const bool is_at_the_end = done.ok() && !is_interrupted() && !is_stopped();
@@ -56,8 +67,8 @@ class Trainer {
   }
 
  private:
-  // The directory of checkpoints, and one to go on from.
-  Status find_checkpoint() {
+  // The directory of checkpoints, and whether the one to go on from is of this run.
+  Status prepare_checkpoints() {
     if (checkpoints_.file.empty()) return Done{};
     std::error_code failed;
     if (checkpoints_.file.has_parent_path())
@@ -65,19 +76,21 @@ class Trainer {
     if (failed) return Error{ErrorCode::kIo, checkpoints_.file.string() + ": " + failed.message()};
     writer_ = std::make_unique<CheckpointWriter>(checkpoints_.file);
     if (!arguments_.resume) return Done{};
-    Result<State> state = read_checkpoint(checkpoints_.file);
-    if (!state.ok()) {
-      if (state.error().code != ErrorCode::kNotFound) return state.error();
+    if (!resumed_) {
       news_.note("no checkpoint in " + checkpoints_.file.string() + " yet: starts without");
       return Done{};
     }
-    Status fits = check_identity(identity_, *state);
+    Status fits = check_identity(identity_, *resumed_);
     if (!fits.ok()) {
       Error error = std::move(fits).error().within(checkpoints_.file.string());
       error.message += "; move it away, or name another place with --checkpoint";
       return error;
     }
-    resumed_ = std::move(state).value();
+    const std::size_t saved = threads_in(*resumed_);
+    if (saved != workers_.count())
+      news_.warn("goes on with --threads " + std::to_string(workers_.count()) +
+                 " from a run with " + std::to_string(saved) +
+                 ": steps that it does again may differ in rounding and count twice in part");
     return Done{};
   }
 
@@ -118,7 +131,10 @@ class Trainer {
     book_->watch(*replica_, engine->clip);
     saved_step_ = replica_->engine().steps_done();
     saved_at_ = clock_.now();
-    news_.started(slot_, saved_step_, resumed_.has_value());
+    news_.started({.slot = slot_,
+                   .step = saved_step_,
+                   .threads = workers_.count(),
+                   .is_resumed = resumed_.has_value()});
     is_started_ = true;
     resumed_.reset();
     return Done{};
@@ -206,6 +222,7 @@ class Trainer {
   [[nodiscard]] State checkpoint() const {
     State state = replica_->save();
     state.values[kSlot] = slot_;
+    state.values[kThreads] = workers_.count();
     save_layers(workload_->layers(), state);
     save_identity(identity_, state);
     return state;
@@ -308,15 +325,15 @@ class Trainer {
   const TrainArguments& arguments_;
   HubAccess access_;
   CheckpointOptions checkpoints_;
+  std::optional<State> resumed_;  // to go on from, until it has
   lab::Job job_;
   std::unique_ptr<Workload> workload_;
   RunIdentity identity_;
   std::unique_ptr<Connector> connector_;
   SystemClock clock_;
-  Workers workers_{1};
+  Workers workers_;
   TrainNews news_;
   std::unique_ptr<CheckpointWriter> writer_;  // nothing: no checkpoints
-  std::optional<State> resumed_;              // to go on from, until it has
   std::uint64_t saved_step_ = 0;
   TimePoint saved_at_;
   std::size_t slot_ = 0;
@@ -332,6 +349,20 @@ class Trainer {
 };
 
 }  // namespace
+
+Result<std::optional<State>> find_checkpoint(const TrainArguments& arguments,
+                                             const CheckpointOptions& options) {
+  if (!arguments.resume || options.file.empty()) return std::optional<State>();
+  Result<State> state = read_checkpoint(options.file);
+  if (state.ok()) return std::optional(std::move(state).value());
+  if (state.error().code == ErrorCode::kNotFound) return std::optional<State>();
+  return state.error();
+}
+
+std::size_t threads_for(const TrainArguments& arguments, const std::optional<State>& checkpoint) {
+  if (arguments.threads > 0) return arguments.threads;
+  return checkpoint ? threads_in(*checkpoint) : all_cores();
+}
 
 Result<Ending> run_replica(const TrainArguments& arguments, Beginning beginning) {
   return Trainer(arguments, std::move(beginning)).run();

@@ -2,21 +2,33 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "apps/longhaul/train_options.h"
 #include "longhaul/base/result.h"
+#include "longhaul/base/state.h"
 #include "longhaul/lab/job.h"
 #include "longhaul/sync/learner.h"
 #include "proto/longhaul.pb.h"
 
 namespace longhaul::apps {
 
+// What --resume goes on from; nothing: it starts afresh.
+Result<std::optional<State>> find_checkpoint(const TrainArguments& arguments,
+                                             const CheckpointOptions& options);
+
+// Of a gradient and of codecs. Without --threads a replica goes on with those of its checkpoint:
+// only with the same number do steps that it does again have the same bits.
+std::size_t threads_for(const TrainArguments& arguments, const std::optional<State>& checkpoint);
+
 struct Beginning {
   HubAccess access;
   CheckpointOptions checkpoints;
-  v1::Task task;  // of the hub
-  lab::Job job;   // what it says, and where the data lies here
+  std::optional<State> checkpoint;  // to go on from
+  v1::Task task;                    // of the hub
+  lab::Job job;                     // what it says, and where the data lies here
   std::unique_ptr<Workload> workload;
+  std::size_t threads = 1;
 };
 
 enum class Ending : std::uint8_t {

@@ -2,6 +2,7 @@
 // What a task computes must not depend on who runs it: results are equal for every crew size.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -11,6 +12,9 @@
 #include "longhaul/base/mutex.h"
 
 namespace longhaul {
+
+// That this process may use; at least 1.
+inline std::size_t all_cores() { return std::max(1U, std::thread::hardware_concurrency()); }
 
 class Workers {
  public:

@@ -20,7 +20,7 @@ QUICK = ("--set", f"train.steps={STEPS}", "--set", "replica.step_time=20ms")
 class ResumeCommand(HubCommand):
     def train(self, port, slot, *arguments):
         return self.start("train", "--hub", f"127.0.0.1:{port}", "--name", f"r{slot}", "--slot", slot, "--json", "--resume",
-                          "--paced", *arguments)
+                          "--paced", *(() if "--threads" in arguments else ("--threads", 1)), *arguments)
 
     def train_all(self, port, *arguments):
         return [self.train(port, slot, *arguments) for slot in range(3)]
@@ -147,7 +147,7 @@ class Stopping(ResumeCommand):
 
     def test_people_are_told_how_to_go_on(self):
         hub, port = self.hub("--recipe", "static", *QUICK, "--set", "train.steps=100000")
-        words = ("train", "--hub", f"127.0.0.1:{port}", "--paced", "--name")
+        words = ("train", "--hub", f"127.0.0.1:{port}", "--threads", "1", "--paced", "--name")
         replicas = [self.start(*words, "a", "--resume"), self.start(*words, "b"), self.train(port, 2)]
         self.step(replicas[2], 3)
         hub.send_signal(signal.SIGINT)
@@ -213,9 +213,26 @@ class Waiting(ResumeCommand):
         self.assertIn("another replica of this name is here", err)
         self.assertIsNone(first.poll())
 
+    def test_goes_on_with_the_threads_of_its_checkpoint(self):
+        hub, port = self.hub("--recipe", "static", *QUICK, "--set", "train.steps=100000")
+        replicas = [self.train(port, 0, "--threads", 3), *(self.train(port, slot) for slot in (1, 2))]
+        self.step(replicas[1], 3)
+        replicas[0].send_signal(signal.SIGINT)
+        out, err = replicas[0].communicate(timeout=DEADLINE_S)
+        self.assertEqual(replicas[0].returncode, 130, err)
+        self.assertEqual(json.loads(out.splitlines()[0])["threads"], 3)
+        words = ("train", "--hub", f"127.0.0.1:{port}", "--name", "r0", "--resume", "--paced", "--json")
+        for asked, used in (((), 3), (("--threads", 2), 2)):
+            replica = self.start(*words, *asked)
+            self.assertEqual(json.loads(replica.stdout.readline())["threads"], used)
+            replica.send_signal(signal.SIGINT)
+            out, err = replica.communicate(timeout=DEADLINE_S)
+            self.assertEqual(replica.returncode, 130, err)
+            self.assertEqual("--threads 2 from a run with 3" in err, used == 2, err)
+
     def test_ctrl_c_says_how_to_go_on(self):
         hub, port = self.hub("--recipe", "static", "--set", "train.steps=100000")
-        words = ("train", "--hub", f"127.0.0.1:{port}", "--name", "a", "--checkpoint", "here")
+        words = ("train", "--hub", f"127.0.0.1:{port}", "--threads", "1", "--name", "a", "--checkpoint", "here")
         replica = self.start(*words)
         others = [self.train(port, slot) for slot in (1, 2)]
         self.step(others[0], 3)

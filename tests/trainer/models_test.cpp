@@ -7,13 +7,13 @@
 #include <functional>
 #include <numeric>
 
-#include "trainer/one_thread.h"
+#include "trainer/threads.h"
 
 namespace longhaul::trainer {
 namespace {
 
 std::shared_ptr<Model> make_model(const ModelConfig& config, const ModelInput& input) {
-  use_one_thread();
+  use_threads(1);
   const auto chosen = choose_model(config);
   Random random(1, Draws::kInitialParameters);
   return chosen.value().entry->make(input, chosen.value().options, random);

@@ -1,5 +1,6 @@
 #include "trainer/workload.h"
 
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +11,7 @@
 #include "longhaul/base/state.h"
 #include "longhaul/base/workers.h"
 #include "tests/trainer/data_files.h"
-#include "trainer/one_thread.h"
+#include "trainer/threads.h"
 
 namespace longhaul::trainer {
 namespace {
@@ -155,6 +156,30 @@ TEST(Workload, KeepsOpenBlasToOneThread) {
   const auto workload = easy_workload({.model = {.name = "softmax", .options = {}}});
   std::jthread([&] { workload->make_learner(0)->compute_gradient(); }).join();
   EXPECT_EQ(open_blas_threads(), 1) << "0: OpenBLAS is not what the system's libblas stands for";
+}
+
+// On any number of cores: two threads on one core still share out the work as two.
+TEST(Workload, AGradientHasTheSameBitsEachTimeWithTheSameNumberOfThreads) {
+  WorkloadConfig config{.model = {.name = "cnn", .options = {}}, .replicas = 1};
+  const auto with = [&](std::size_t threads) {
+    config.gradient_threads = threads;
+    const auto workload = easy_workload(config);
+    std::vector<float> gradient = gradients(*workload, 1, 1).front();
+    EXPECT_EQ(open_blas_threads(), static_cast<int>(threads));
+    EXPECT_EQ(at::get_num_threads(), static_cast<int>(threads));
+    // Scoring beside it changes neither.
+    (void)workload->evaluate(workload->initial_parameters(), 100);
+    EXPECT_EQ(open_blas_threads(), static_cast<int>(threads));
+    return gradient;
+  };
+  const std::vector<float> alone = with(1);
+  const std::vector<float> two = with(2);
+  EXPECT_EQ(with(2), two);
+  EXPECT_EQ(with(1), alone);
+  double apart = 0;
+  for (std::size_t i = 0; i < alone.size(); ++i)
+    apart = std::max(apart, std::abs(static_cast<double>(alone[i] - two[i])));
+  EXPECT_LT(apart, 1e-4) << "more than rounding";
 }
 
 TEST(Workload, TrainsAGptOnAnyText) {

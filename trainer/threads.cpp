@@ -1,7 +1,9 @@
-#include "trainer/one_thread.h"
+#include "trainer/threads.h"
 
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
+
+#include <atomic>
 
 namespace longhaul::trainer {
 namespace {
@@ -13,18 +15,28 @@ Function* find_function(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 
+// torch's own call does not bind OpenBLAS.
 void set_open_blas_threads(int threads) {
+  static std::atomic<int> is_set_to{0};
+  if (is_set_to.exchange(threads) == threads) return;
   if (auto* set = find_function<void(int)>("openblas_set_num_threads")) set(threads);
+}
+
+void set_torch_threads(int threads) {
+  thread_local int is_set_to = 0;
+  if (is_set_to == threads) return;
+  at::set_num_threads(threads);
+  is_set_to = threads;
 }
 
 }  // namespace
 
-void use_one_thread() {
-  // torch's own call does not bind OpenBLAS; once per process is enough for it.
-  static const bool is_blas_set = (set_open_blas_threads(1), true);
-  thread_local const bool is_torch_set = (at::set_num_threads(1), true);
-  static_cast<void>(is_blas_set && is_torch_set);
+void use_threads(std::size_t count) {
+  set_open_blas_threads(static_cast<int>(count));
+  set_torch_threads(static_cast<int>(count));
 }
+
+void use_calling_thread() { set_torch_threads(1); }
 
 int open_blas_threads() {
   auto* threads = find_function<int()>("openblas_get_num_threads");
