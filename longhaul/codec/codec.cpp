@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 #include "longhaul/codec/chunk_top_k.h"
 #include "longhaul/codec/dense.h"
+#include "longhaul/codec/difference.h"
 #include "longhaul/codec/low_rank.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/codec/random_k.h"
@@ -113,26 +115,17 @@ std::unique_ptr<Codec> make_codec(const CodecSpec& spec, const LayerTable& layer
 }
 
 ByteBuffer Codec::take_difference(const TakeDifference& request, Workers& workers) {
-  const std::size_t elements = request.announced.size();
+  const std::size_t elements = request.position.size();
   Scratch<float> residual(elements);
+  std::atomic<bool> is_usable = true;
   run_tiles(elements, workers, [&](std::size_t first, std::size_t count) {
     if (request.move) request.move(first, count);
-    kernels::difference(request.announced.subspan(first, count),
-                        request.position.subspan(first, count),
-                        std::span(residual).subspan(first, count));
+    const std::span tile = std::span(residual).subspan(first, count);
+    DifferenceReader(request).read(first, tile);
+    if (!(kernels::largest_magnitude(tile) < request.limit)) is_usable = false;
   });
-  ByteBuffer payload =
-      take({.residual = residual, .keep_ratio = request.keep_ratio, .seed = request.seed});
-  const PayloadView view = PayloadView::parse(payload, elements).value();
-  run_tiles(elements, workers, [&](std::size_t first, std::size_t count) {
-    const std::span announced = request.announced.subspan(first, count);
-    TileEntries scratch;
-    if (!view.is_dense()) return view.add_tile(first / kTileElements, -1.0F, announced, scratch);
-    // Exactly the position where nothing is held back.
-    std::ranges::copy(request.position.subspan(first, count), announced.begin());
-    kernels::feed(announced, {.increment = std::span(residual).subspan(first, count)});
-  });
-  return payload;
+  if (!is_usable) return {};
+  return take({.residual = residual, .keep_ratio = request.keep_ratio, .seed = request.seed});
 }
 
 Status check_finite(std::span<const float> values) {

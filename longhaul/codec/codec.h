@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "longhaul/base/bytes.h"
 #include "longhaul/base/result.h"
 #include "longhaul/base/workers.h"
+#include "longhaul/codec/accumulate.h"
 #include "longhaul/codec/kernels.h"
 #include "longhaul/codec/layer_table.h"
 #include "longhaul/codec/value_format.h"
@@ -30,15 +32,17 @@ struct TakeRequest {
   }
 };
 
-// An update that is the difference of two vectors, and is taken without forming it: how far a
-// replica is from where the others know it to be.
+// An update that is formed while it is taken: how far a replica is from where the others know it
+// to be, shared - Σ told - position.
 struct TakeDifference {
-  std::span<float> announced;       // y: in, what the others know; out, with this payload too
-  std::span<const float> position;  // x
-  // If set: writes x. Called once for each piece of the position before it is read, from several
+  std::span<const float> shared;
+  std::span<const float> position;
+  std::span<const Contribution> told;  // payloads that are on their way
+  // If set: writes the position. Called once for each piece of it before that is read, from several
   // threads. `preview` gives a few elements of what it will write.
   std::function<void(std::size_t first, std::size_t count)> move;
   std::function<void(std::size_t first, std::span<float> out)> preview;
+  float limit = std::numeric_limits<float>::infinity();  // an element as large as this is of no use
   double keep_ratio = 1.0;
   std::uint64_t seed = 0;
 };
@@ -60,7 +64,8 @@ class Codec {
   // to.
   [[nodiscard]] virtual ByteBuffer take(const TakeRequest& request) = 0;
 
-  // The same for the residual `announced - position`: what is sent leaves it by way of `announced`.
+  // The same for an update that stands nowhere: what the payload decodes to is told from now on.
+  // Empty, if an element is not below the limit.
   [[nodiscard]] virtual ByteBuffer take_difference(const TakeDifference& request, Workers& workers);
 
   // Bytes that take() will give, for planning: exact where the size does not depend on the values.

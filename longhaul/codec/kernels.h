@@ -52,6 +52,9 @@ struct Range {
 };
 Range magnitude_range(std::span<const float> values);
 
+// The largest magnitude; infinity if there is a NaN.
+float largest_magnitude(std::span<const float> values);
+
 float sum_of_magnitudes(std::span<const float> values);
 
 // The part of sum_of_magnitudes that lies above `cut`, and how many elements that is.

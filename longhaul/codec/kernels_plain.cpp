@@ -58,6 +58,12 @@ std::size_t count_at_least(std::span<const float> values, float threshold) {
       std::ranges::count_if(values, [=](float v) { return magnitude(v) >= threshold; }));
 }
 
+float largest_magnitude(std::span<const float> values) {
+  std::uint32_t largest = 0;
+  for (const float value : values) largest = std::max(largest, magnitude_bits(value));
+  return std::bit_cast<float>(std::min(largest, kInfinityBits));
+}
+
 Range magnitude_range(std::span<const float> values) {
   if (values.empty()) return {};
   Range range{.min_magnitude = magnitude(values[0]), .max_magnitude = magnitude(values[0])};

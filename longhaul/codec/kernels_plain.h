@@ -15,6 +15,7 @@ void feed_and_mark(std::span<float> residual, const Feed& feed, float threshold,
 std::size_t set_bits(std::span<const std::byte> bits, std::span<std::uint16_t> positions);
 std::size_t count_at_least(std::span<const float> values, float threshold);
 Range magnitude_range(std::span<const float> values);
+float largest_magnitude(std::span<const float> values);
 float sum_of_magnitudes(std::span<const float> values);
 Tail tail_of_magnitudes(std::span<const float> values, float cut);
 float dot(std::span<const float> a, std::span<const float> b);

@@ -198,6 +198,22 @@ std::size_t count_at_least_target(std::span<const float> values, float threshold
   return tail + static_cast<std::size_t>(hn::GetLane(hn::SumOfLanes(di, total)));
 }
 
+// As integers, NaNs are the largest magnitudes of all.
+std::uint32_t largest_magnitude_target(std::span<const float> values) {
+  const Floats d;
+  const Words dw;
+  auto largest = hn::Zero(dw);
+  std::uint32_t tail = 0;
+  sweep<kWidth>(
+      values.size(),
+      [&](std::size_t i) HWY_ATTR {
+        const auto bits = hn::BitCast(dw, hn::LoadU(d, values.data() + i));
+        largest = hn::Max(largest, hn::And(bits, hn::Set(dw, kMagnitudeMask)));
+      },
+      [&](std::size_t i) { tail = std::max(tail, magnitude_bits(values[i])); });
+  return std::max(tail, hn::GetLane(hn::MaxOfLanes(dw, largest)));
+}
+
 std::size_t first_non_finite_target(std::span<const float> values) {
   const Floats d;
   const Words dw;
@@ -226,6 +242,7 @@ HWY_EXPORT(feed_target);
 HWY_EXPORT(feed_and_mark_target);
 HWY_EXPORT(set_bits_target);
 HWY_EXPORT(count_at_least_target);
+HWY_EXPORT(largest_magnitude_target);
 HWY_EXPORT(first_non_finite_target);
 
 void feed(std::span<float> residual, const Feed& feed) {
@@ -258,6 +275,11 @@ std::size_t count_at_least(std::span<const float> values, float threshold) {
   for (; values.size() > kMost; values = values.subspan(kMost))
     count += HWY_DYNAMIC_DISPATCH(count_at_least_target)(values.first(kMost), threshold);
   return count + HWY_DYNAMIC_DISPATCH(count_at_least_target)(values, threshold);
+}
+
+float largest_magnitude(std::span<const float> values) {
+  const std::uint32_t bits = HWY_DYNAMIC_DISPATCH(largest_magnitude_target)(values);
+  return std::bit_cast<float>(std::min(bits, kInfinityBits));
 }
 
 std::size_t first_non_finite(std::span<const float> values) {

@@ -43,6 +43,7 @@ ByteBuffer write_tiles(const PayloadHeader& header, ByteBuffer prefix, Workers& 
 void take_values(ValueFormat format, TileEntries& entries, std::span<float> residual,
                  ByteWriter& out) {
   encode_values(format, entries.values, out.extend(value_bytes(format, entries.values.size())));
+  if (residual.empty()) return;
   for (std::size_t i = 0; i < entries.positions.size(); ++i)
     residual[entries.positions[i]] -= entries.values[i];
 }

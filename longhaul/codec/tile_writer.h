@@ -32,7 +32,8 @@ using WriteTile = std::function<void(std::size_t tile, ByteWriter& out, TileEntr
 ByteBuffer write_tiles(const PayloadHeader& header, ByteBuffer prefix, Workers& workers,
                        const WriteTile& write);
 
-// Writes the values of `entries` and takes what they decode to out of the residual of the tile.
+// Writes the values of `entries` and takes what they decode to out of the residual of the tile, if
+// there is one.
 void take_values(ValueFormat format, TileEntries& entries, std::span<float> residual,
                  ByteWriter& out);
 

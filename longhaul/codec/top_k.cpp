@@ -6,9 +6,11 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "longhaul/codec/bf16.h"
 #include "longhaul/codec/dense.h"
+#include "longhaul/codec/difference.h"
 #include "longhaul/codec/sparse_size.h"
 #include "longhaul/codec/top_select.h"
 
@@ -20,74 +22,65 @@ using Candidates = TopK::Candidates;
 constexpr std::size_t kMarkedPiece = 4096;  // stays in L1 between marking and collecting
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
-// The elements to select from, in pieces: a residual with its increment, or the difference of two
-// vectors. The sent values are subtracted from `residual`.
+// The elements to select from: a residual with its increment, or a difference.
 struct Source {
-  std::span<float> residual;
-  kernels::Feed feed = {};                     // of a residual
+  std::size_t elements = 0;
+  std::span<float> residual = {};  // the sent values are subtracted from it
+  kernels::Feed feed = {};
   const TakeDifference* difference = nullptr;  // in its place
-  bool is_read = false;                        // for the first time: residuals are fed once
+  bool is_read = false;                        // for the first time: fed, or moved
+};
+
+// A source in pieces, for one thread.
+class Pieces {
+ public:
+  explicit Pieces(const Source& source) : source_(source) {
+    if (source.difference != nullptr) reader_.emplace(*source.difference);
+  }
 
   // A few elements as the first read() will find them.
-  void preview(std::size_t first, std::span<float> out) const {
-    const std::span here = residual.subspan(first, out.size());
-    if (difference != nullptr) {
-      std::ranges::copy(difference->position.subspan(first, out.size()), out.begin());
-      if (difference->preview) difference->preview(first, out);
-      return kernels::difference(here, out, out);
-    }
+  void preview(std::size_t first, std::span<float> out) {
+    if (reader_) return reader_->preview(first, out);
+    const kernels::Feed feed = source_.feed.part(first, out.size());
     for (std::size_t i = 0; i < out.size(); ++i) {
-      const float increment = feed.increment.empty() ? 0.0F : feed.increment[first + i];
-      out[i] = here[i] * feed.decay + increment;
+      const float increment = feed.increment.empty() ? 0.0F : feed.increment[i];
+      out[i] = source_.residual[first + i] * feed.decay + increment;
     }
   }
 
   // A piece, formed in `scratch` unless it stands in the residual; marks what lies above the cut.
   std::span<const float> read(std::size_t first, float cut, std::span<float> scratch,
-                              std::span<std::uint64_t> marks) const {
-    const std::span here = residual.subspan(first, scratch.size());
-    if (difference == nullptr) {
-      kernels::feed_and_mark(here, is_read ? kernels::Feed() : feed.part(first, here.size()), cut,
-                             marks);
+                              std::span<std::uint64_t> marks) {
+    const std::size_t count = scratch.size();
+    if (!reader_) {
+      const std::span here = source_.residual.subspan(first, count);
+      kernels::feed_and_mark(
+          here, source_.is_read ? kernels::Feed() : source_.feed.part(first, count), cut, marks);
       return here;
     }
-    if (!is_read && difference->move) difference->move(first, here.size());
-    kernels::difference(here, difference->position.subspan(first, here.size()), scratch);
+    if (!source_.is_read && source_.difference->move) source_.difference->move(first, count);
+    reader_->read(first, scratch);
     kernels::mark(scratch, cut, marks);
+    is_usable_ = is_usable_ && kernels::largest_magnitude(scratch) < source_.difference->limit;
     return scratch;
   }
 
   // Counts in a piece that read() has returned before.
-  std::size_t count_at_least(std::size_t first, float cut, std::span<float> scratch) const {
-    const std::span here = residual.subspan(first, scratch.size());
-    if (difference == nullptr) return kernels::count_at_least(here, cut);
-    kernels::difference(here, difference->position.subspan(first, here.size()), scratch);
+  std::size_t count_at_least(std::size_t first, float cut, std::span<float> scratch) {
+    if (!reader_)
+      return kernels::count_at_least(source_.residual.subspan(first, scratch.size()), cut);
+    reader_->read(first, scratch);
     return kernels::count_at_least(scratch, cut);
   }
-};
 
-// Where somewhat more than k of the elements lie above: from whole cache lines spread evenly over
-// the update.
-std::uint32_t sampled_cut(const Source& source, std::size_t k) {
-  constexpr std::size_t kLine = 16;
-  const std::size_t elements = source.residual.size();
-  const std::size_t all_lines = elements / kLine;
-  const std::size_t lines = std::min<std::size_t>(2048, all_lines);
-  std::vector<std::uint32_t> sample;
-  sample.reserve(lines * kLine);
-  std::array<float, kLine> values;
-  for (std::size_t i = 0; i < lines; ++i) {
-    // Not exactly periodic, or it would meet the same column of every matrix row.
-    const std::size_t line = i * all_lines / lines + (i * 0x9E3779B1U >> 7) % (all_lines / lines);
-    source.preview(kLine * line, values);
-    std::ranges::transform(values, std::back_inserter(sample), magnitude_bits);
-  }
-  const double share = static_cast<double>(k) / static_cast<double>(elements);
-  const double expected = share * static_cast<double>(sample.size());
-  const double rank = expected + 5.0 * std::sqrt(expected) + 8.0;
-  if (rank >= static_cast<double>(sample.size())) return 1;
-  return std::max(1U, kth_largest(sample, static_cast<std::size_t>(rank)));
-}
+  // False: a piece had an element that is not below the limit.
+  [[nodiscard]] bool is_usable() const { return is_usable_; }
+
+ private:
+  const Source& source_;
+  std::optional<DifferenceReader> reader_;
+  bool is_usable_ = true;
+};
 
 // Appends what is marked in one piece, which begins at `first` in its tile.
 void collect_marked(std::span<const std::uint64_t> marks, std::span<const float> piece,
@@ -117,24 +110,21 @@ void drop_below(ExactCut& cut, std::size_t begin, Candidates& out) {
 class Selection {
  public:
   Selection(const Source& source, std::size_t k, Workers& workers, std::vector<Candidates>& ranges)
-      : source_(source), residual_(source.residual), k_(k), workers_(workers), ranges_(ranges) {
-    const std::vector<TileRange> split = split_tiles(tile_count(residual_.size()), workers);
+      : source_(source), k_(k), workers_(workers), ranges_(ranges) {
+    const std::vector<TileRange> split = split_tiles(tile_count(source_.elements), workers);
     ranges_.resize(split.size());
     for (std::size_t i = 0; i < split.size(); ++i) ranges_[i].tiles = split[i];
   }
 
-  // Feeds the residual and collects candidates, at least k unless fewer are not zero.
-  void collect() {
-    const std::uint32_t guess = sampled_cut(source_, k_);
+  // Feeds the residual, or moves, and collects candidates, at least k unless fewer are not zero.
+  // False: an element is of no use.
+  bool collect() {
+    const std::uint32_t guess = sampled_cut();
     // The sample promises far fewer than this; more means that it misled.
     collect_above(guess, 4 * k_ / ranges_.size() + 4 * kMarkedPiece);
-    const bool enough = candidate_count() >= k_ || guess == 1;
-    if (enough && std::ranges::none_of(ranges_, &Candidates::overflowed)) return;
-    const Cut cut =
-        find_cut([&](float threshold) { return count_at_least(threshold); }, k_, k_ / 4, guess);
-    if (cut.at_least <= k_ + k_ / 4) return collect_above(cut.bits, kNoLimit);
-    collect_with_ties(
-        {.bits = cut.bits, .ties = k_ - count_at_least(std::bit_cast<float>(cut.bits + 1))});
+    if (!std::ranges::all_of(ranges_, &Candidates::is_usable)) return false;
+    collect_enough(guess);
+    return true;
   }
 
   // Finds where to cut the candidates so that exactly min(k, non-zero elements) remain.
@@ -160,7 +150,7 @@ class Selection {
     std::vector<ByteBuffer> parts(ranges_.size());
     const double share = 1.1 / static_cast<double>(parts.size());
     const auto room =
-        static_cast<std::size_t>(share * expected_sparse_bytes(format, residual_.size(), k_));
+        static_cast<std::size_t>(share * expected_sparse_bytes(format, source_.elements, k_));
     workers_.run(parts.size(), [&](std::size_t i) {
       ByteWriter out;
       out.reserve(room);
@@ -168,10 +158,48 @@ class Selection {
       parts[i] = std::move(out).release();
     });
     return seal_payload(
-        {.kind = PayloadKind::kSparse, .format = format, .elements = residual_.size()}, parts);
+        {.kind = PayloadKind::kSparse, .format = format, .elements = source_.elements}, parts);
   }
 
  private:
+  // Where somewhat more than k of the elements lie above: from whole cache lines spread evenly over
+  // the update.
+  std::uint32_t sampled_cut() {
+    constexpr std::size_t kLine = 16;
+    const std::size_t all_lines = source_.elements / kLine;
+    const std::size_t lines = std::min<std::size_t>(2048, all_lines);
+    std::vector<float> values(lines * kLine);
+    workers_.run(ranges_.size(), [&](std::size_t range) {
+      Pieces pieces(source_);
+      const TileRange tiles = ranges_[range].tiles;
+      for (std::size_t i = 0; i < lines; ++i) {
+        // Not exactly periodic, or it would meet the same column of every matrix row.
+        const std::size_t line =
+            i * all_lines / lines + (i * 0x9E3779B1U >> 7) % (all_lines / lines);
+        const std::size_t tile = kLine * line / kTileElements;
+        if (tile < tiles.first || tile >= tiles.end) continue;
+        pieces.preview(kLine * line, std::span(values).subspan(i * kLine, kLine));
+      }
+    });
+    std::vector<std::uint32_t> sample(values.size());
+    std::ranges::transform(values, sample.begin(), magnitude_bits);
+    const double share = static_cast<double>(k_) / static_cast<double>(source_.elements);
+    const double expected = share * static_cast<double>(sample.size());
+    const double rank = expected + 5.0 * std::sqrt(expected) + 8.0;
+    if (rank >= static_cast<double>(sample.size())) return 1;
+    return std::max(1U, kth_largest(sample, static_cast<std::size_t>(rank)));
+  }
+
+  void collect_enough(std::uint32_t guess) {
+    const bool enough = candidate_count() >= k_ || guess == 1;
+    if (enough && std::ranges::none_of(ranges_, &Candidates::overflowed)) return;
+    const Cut cut =
+        find_cut([&](float threshold) { return count_at_least(threshold); }, k_, k_ / 4, guess);
+    if (cut.at_least <= k_ + k_ / 4) return collect_above(cut.bits, kNoLimit);
+    collect_with_ties(
+        {.bits = cut.bits, .ties = k_ - count_at_least(std::bit_cast<float>(cut.bits + 1))});
+  }
+
   [[nodiscard]] std::size_t candidate_count() const {
     return std::accumulate(
         ranges_.begin(), ranges_.end(), std::size_t{0},
@@ -181,11 +209,12 @@ class Selection {
   [[nodiscard]] std::size_t count_at_least(float threshold) {
     std::vector<std::size_t> counts(ranges_.size());
     workers_.run(ranges_.size(), [&](std::size_t i) {
+      Pieces pieces(source_);
       std::array<float, kMarkedPiece> scratch;
-      const std::size_t end = std::min(residual_.size(), tile_begin(ranges_[i].tiles.end));
+      const std::size_t end = std::min(source_.elements, tile_begin(ranges_[i].tiles.end));
       for (std::size_t at = tile_begin(ranges_[i].tiles.first); at < end; at += kMarkedPiece) {
         const std::size_t here = std::min(kMarkedPiece, end - at);
-        counts[i] += source_.count_at_least(at, threshold, std::span(scratch).first(here));
+        counts[i] += pieces.count_at_least(at, threshold, std::span(scratch).first(here));
       }
     });
     return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
@@ -223,19 +252,27 @@ class Selection {
   template <typename Visit>
   void for_each_piece(std::uint32_t cut, Candidates& out, const Visit& visit) const {
     out.clear();
+    Pieces pieces(source_);
     std::array<std::uint64_t, kernels::mark_words(kMarkedPiece)> storage;
     std::array<float, kMarkedPiece> scratch;
     for (std::size_t tile = out.tiles.first; tile < out.tiles.end; ++tile) {
-      const std::size_t tile_end = tile_begin(tile) + tile_size(tile, residual_.size());
+      const std::size_t tile_end = tile_begin(tile) + tile_size(tile, source_.elements);
       for (std::size_t first = tile_begin(tile); first < tile_end; first += kMarkedPiece) {
         const std::size_t here = std::min(kMarkedPiece, tile_end - first);
         const std::span marks = std::span(storage).first(kernels::mark_words(here));
         const std::span piece =
-            source_.read(first, std::bit_cast<float>(cut), std::span(scratch).first(here), marks);
+            pieces.read(first, std::bit_cast<float>(cut), std::span(scratch).first(here), marks);
         visit(marks, piece, first - tile_begin(tile));
       }
       out.tile_ends.push_back(out.positions.size());
     }
+    out.is_usable = pieces.is_usable();
+  }
+
+  // Empty for a difference.
+  [[nodiscard]] std::span<float> residual_of(std::size_t tile) const {
+    if (source_.difference != nullptr) return {};
+    return source_.residual.subspan(tile_begin(tile), tile_size(tile, source_.elements));
   }
 
   void encode_range(ValueFormat format, const Candidates& range, ByteWriter& out) {
@@ -244,13 +281,14 @@ class Selection {
     ExactCut cut{.bits = cut_, .ties = range.ties};
     for (std::size_t tile = range.tiles.first; tile < range.tiles.end; ++tile) {
       const std::size_t end = range.tile_ends[tile - range.tiles.first];
-      const std::span part = residual_.subspan(tile_begin(tile), tile_size(tile, residual_.size()));
+      const std::span<float> part = residual_of(tile);
       entries.resize(end - begin);
       std::size_t kept = 0;
       for (std::size_t i = begin; i < end; ++i) {
         entries.positions[kept] = range.positions[i];
         entries.values[kept] = range.values[i];
         kept += cut.keeps(magnitude_bits(range.values[i]));
+        if (part.empty()) continue;
         // The residual was last touched a whole update ago: fetch its lines while positions are
         // coded.
         __builtin_prefetch(&part[range.positions[i]], 1);
@@ -263,7 +301,6 @@ class Selection {
   }
 
   Source source_;
-  std::span<float> residual_;
   std::size_t k_;
   std::uint32_t cut_ =
       0;  // candidates above it are kept, and as many at it as their range may keep
@@ -272,7 +309,7 @@ class Selection {
 };
 
 ByteBuffer payload_of(Selection selection, ValueFormat format) {
-  selection.collect();
+  if (!selection.collect()) return {};
   selection.cut_exactly();
   return selection.encode(format);
 }
@@ -285,23 +322,24 @@ void TopK::Candidates::clear() {
   values.clear();
   ties = 0;
   overflowed = false;
+  is_usable = true;
 }
 
 ByteBuffer TopK::take(const TakeRequest& request) {
   const std::size_t elements = request.residual.size();
   const std::size_t k = kept_count(elements, request.keep_ratio);
   if (dense_is_smaller(format_, elements, k)) return Dense(format_, workers_).take(request);
-  return payload_of({{.residual = request.residual, .feed = request.feed()}, k, workers_, scratch_},
-                    format_);
+  const Source source{.elements = elements, .residual = request.residual, .feed = request.feed()};
+  return payload_of({source, k, workers_, scratch_}, format_);
 }
 
 ByteBuffer TopK::take_difference(const TakeDifference& request, Workers& workers) {
-  const std::size_t elements = request.announced.size();
+  const std::size_t elements = request.position.size();
   const std::size_t k = kept_count(elements, request.keep_ratio);
   if (dense_is_smaller(format_, elements, k))
     return Dense(format_, workers_).take_difference(request, workers);
-  return payload_of(
-      {{.residual = request.announced, .difference = &request}, k, workers_, scratch_}, format_);
+  return payload_of({{.elements = elements, .difference = &request}, k, workers_, scratch_},
+                    format_);
 }
 
 double TopK::expected_bytes(std::size_t elements, double keep_ratio) const {

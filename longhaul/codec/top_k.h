@@ -31,6 +31,7 @@ class TopK final : public Codec {
     Scratch<float> values;
     std::size_t ties = 0;  // elements exactly at the final cut that this range may keep
     bool overflowed = false;
+    bool is_usable = true;  // all of the tiles' elements are below the limit
 
     void clear();
   };

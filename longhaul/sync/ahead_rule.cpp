@@ -84,11 +84,9 @@ class AheadRule final : public MergeRule {
     unmerged_.set_weight(Unit::kMove, 1.0F);
     std::ranges::copy(shared_, parameters_.begin());
     for (const UnmergedMessage& message : unmerged_) message.add_to(parameters_, -message.weight);
-    std::vector<float> announced;
-    if (setup_.computes) announced.assign(parameters_.begin(), parameters_.end());
     kernels::add_scaled(residual_, -whole_move, parameters_);
     return make_late_rule(setup, std::move(shared_), parameters_, optimizer_, workers_,
-                          std::move(unmerged_), std::move(announced));
+                          std::move(unmerged_));
   }
 
   void save(Extent extent, State& state) const override {

@@ -25,6 +25,7 @@ class AnchorRule final : public MergeRule {
 
   // Nothing is held back: how far it is from the anchor it tells anew each time.
   ByteBuffer take(const StepContext& /*now*/, const Taking& taking) override {
+    if (!taking.move && !(largest_magnitude(parameters_, workers_) < kAbsurd)) return {};
     std::vector<float> distance(anchor_.size());
     run_tiles(anchor_.size(), workers_, [&](std::size_t first, std::size_t count) {
       if (taking.move) taking.move(first, count);

@@ -100,14 +100,6 @@ std::vector<RoundId> Engine::next_rounds() const {
   return rounds;
 }
 
-float Engine::largest_of(std::span<const float> values) const {
-  std::vector<float> largest(tile_count(values.size()));
-  run_tiles(values.size(), workers_, [&](std::size_t first, std::size_t count) {
-    largest[first / kTileElements] = kernels::largest_magnitude(values.subspan(first, count));
-  });
-  return largest.empty() ? 0.0F : std::ranges::max(largest);
-}
-
 // Tile by tile, so that the norm does not depend on the number of threads.
 float Engine::clip_scale(std::span<const float> gradient) const {
   if (setup_.clip <= 0) return 1.0F;
@@ -156,7 +148,7 @@ ByteBuffer Engine::advance(Fragment& fragment, std::span<const float> gradient, 
 }
 
 bool Engine::take_update(std::span<float> gradient, Payloads& payloads) {
-  const float largest = largest_of(gradient);
+  const float largest = largest_magnitude(gradient, workers_);
   const float scale = std::isfinite(largest) ? clip_scale(gradient) : 1.0F;
   const bool is_usable = largest * scale < kAbsurd &&
                          (!has_own_step() || optimizer_->accept(largest * scale, now().lr));
@@ -203,10 +195,13 @@ void Engine::submit_moved() {
   LONGHAUL_CHECK(setup_.local_step == LocalStep::kCallers && has_local_steps(plan_.merge));
   if (next_round() != step_) return finish_first_half();
   Payloads payloads(fragments_.size());
-  if (largest_of(parameters_) < kAbsurd) {
-    for (std::size_t i = 0; i < fragments_.size(); ++i) {
-      if (has_round(fragments_[i])) payloads[i] = rule_->take(now(), taking_of(fragments_[i]));
-    }
+  bool is_usable = true;
+  for (std::size_t i = 0; i < fragments_.size(); ++i) {
+    if (!has_round(fragments_[i])) continue;
+    payloads[i] = rule_->take(now(), taking_of(fragments_[i]));
+    is_usable = is_usable && !payloads[i].empty();
+  }
+  if (is_usable) {
     non_finite_in_a_row_ = 0;
   } else {
     count_unusable();
@@ -339,6 +334,9 @@ Status Engine::drain(Deadline deadline) {
     if (!merged.ok()) return merged;
   }
   if (setup_.computes) rule_->place(now());
+  // Everything is told: what separates the replica from the shared model is rounding.
+  if (setup_.computes && setup_.final_average && step_ > *setup_.final_average)
+    std::ranges::copy(shared(), parameters_.begin());
   return Done{};
 }
 

@@ -74,8 +74,8 @@ class Engine {
   void submit(std::span<float> gradient);
 
   // First half of a step whose local step the caller has made: the parameters are where it has led.
-  // Reads them only if the step has a round. Parameters that are not finite count, and send
-  // nothing.
+  // Reads them only if the step has a round. A part with parameters that are not finite counts, and
+  // sends nothing.
   void submit_moved();
 
   // First half of a step that has no gradient: takes part in its round, if it has one, with what
@@ -153,7 +153,6 @@ class Engine {
   ByteBuffer advance(Fragment& fragment, std::span<const float> gradient, float scale);
   [[nodiscard]] Taking taking_of(Fragment& fragment);
   void count_unusable();
-  [[nodiscard]] float largest_of(std::span<const float> values) const;
   [[nodiscard]] float clip_scale(std::span<const float> gradient) const;
   void finish_first_half();
   void submit_messages(Payloads payloads);

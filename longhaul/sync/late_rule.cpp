@@ -6,6 +6,7 @@
 
 #include "longhaul/base/check.h"
 #include "longhaul/base/state.h"
+#include "longhaul/codec/difference.h"
 #include "longhaul/codec/kernels.h"
 #include "longhaul/codec/tile_writer.h"
 #include "longhaul/codec/top_select.h"
@@ -13,8 +14,6 @@
 
 namespace longhaul {
 namespace {
-
-constexpr std::string_view kAnnounced = "announced";  // in a state
 
 constexpr std::size_t kAhead = 16;  // elements between a prefetch and its use
 
@@ -47,33 +46,42 @@ struct MarkedTile {
   TileEntries entries;
 };
 
+struct DenseScratch {
+  std::vector<float> sum;
+  std::vector<float> move;
+  TileEntries entries;
+};
+
 class LateRule final : public MergeRule {
  public:
   LateRule(RuleSetup setup, std::vector<float> shared, std::span<float> parameters,
-           Optimizer& optimizer, Workers& workers, Unmerged unmerged, std::vector<float> announced)
+           Optimizer& optimizer, Workers& workers, Unmerged unmerged)
       : setup_(std::move(setup)),
         shared_(std::move(shared)),
-        announced_(std::move(announced)),
         parameters_(parameters),
         optimizer_(optimizer),
         workers_(workers),
         unmerged_(std::move(unmerged)) {}
 
   ByteBuffer take(const StepContext& /*now*/, const Taking& taking) override {
-    const std::span y = taking.part.of(std::span(announced_));
-    const std::span x = taking.part.of(parameters_);
-    ByteBuffer payload = taking.codec.take_difference({.announced = y,
-                                                       .position = x,
-                                                       .move = taking.move,
-                                                       .preview = taking.preview,
-                                                       .keep_ratio = taking.keep_ratio,
-                                                       .seed = taking.seed},
-                                                      workers_);
-    if (taking.kept == 1.0F) return payload;
+    std::vector<Contribution> told = unmerged_.of(taking.part);
+    TakeDifference request{.shared = taking.part.of(std::span(shared_)),
+                           .position = taking.part.of(parameters_),
+                           .told = told,
+                           .move = taking.move,
+                           .preview = taking.preview,
+                           .limit = kAbsurd,
+                           .keep_ratio = taking.keep_ratio,
+                           .seed = taking.seed};
+    ByteBuffer payload = taking.codec.take_difference(request, workers_);
+    if (taking.kept == 1.0F || payload.empty()) return payload;
     // What is lost of the residual leaves the position too.
-    run_tiles(x.size(), workers_, [&](std::size_t first, std::size_t count) {
-      for (std::size_t i = first; i < first + count; ++i) x[i] = y[i] - taking.kept * (y[i] - x[i]);
-    });
+    const PayloadView view = PayloadView::parse(payload, taking.part.count).value();
+    told.push_back({.payload = &view});
+    request.told = told;
+    std::vector<float> lost(taking.part.count);
+    read_difference(request, workers_, lost);
+    kernels::add_scaled(lost, 1.0F - taking.kept, taking.part.of(parameters_));
     return payload;
   }
 
@@ -81,37 +89,35 @@ class LateRule final : public MergeRule {
   void sent(const StepContext& /*now*/, RoundId round, ByteView payload) override {
     const bool compensates = setup_.local.compensates_delay;
     unmerged_.add(round, Unit::kMove, payload, compensates ? 1.0F : 0.0F);
-    if (compensates || payload.empty()) return;
-    const Part& part = unmerged_.part_of(round);
-    const PayloadView view = PayloadView::parse(payload, part.count).value();
-    add(view, 1.0F, part.of(std::span(announced_)));
-    add(view, 1.0F, part.of(parameters_));
+    if (!compensates) unmerged_.newest().add_to(parameters_, 1.0F);
   }
 
+  // It does not count as told any more. What did not count moves the replica instead.
   void take_back(const StepContext& /*now*/, RoundId round, const Part& part,
                  const PayloadView& message) override {
     const UnmergedMessage& own = unmerged_.oldest(round);
-    add(message, own.unit == Unit::kMove ? 1.0F : own.weight, part.of(std::span(announced_)));
+    const float counted = own.payload ? own.weight : 0.0F;
+    const float wanted = own.unit == Unit::kMove ? 1.0F : own.weight;
+    if (counted != wanted) add(message, counted - wanted, part.of(parameters_));
     unmerged_.clear_oldest(round);
   }
 
+  // Where neither the mean nor the replica's own message has anything, no bit changes: so it does
+  // not matter in which form the mean comes.
   void merge(const StepContext& now, const Part& part, const Mean& mean) override {
     const UnmergedMessage& own = unmerged_.oldest(mean.round);
     const float factor =
         own.unit == Unit::kMove ? 1.0F : move_of_gradient(setup_.optimizer, now.lr);
     const bool is_sparse = mean.is_sparse() && !(own.payload && own.payload->is_dense());
-    const std::size_t tiles = tile_count(part.count);
-    const std::vector<TileRange> ranges = split_tiles(tiles, workers_);
+    const std::vector<TileRange> ranges = split_tiles(tile_count(part.count), workers_);
     while (marked_.size() < ranges.size()) marked_.emplace_back(shared_.size());
     workers_.run(ranges.size(), [&](std::size_t i) {
-      MarkedTile& marked = marked_[i];
-      std::vector<float> scratch;
+      DenseScratch scratch;
       for (std::size_t tile = ranges[i].first; tile < ranges[i].end; ++tile) {
-        // Sums of small corrections round: each tile is formed anew once in a while.
-        if (is_sparse && tile != mean.round.step % tiles) {
-          merge_sparse(tile, mean, own, factor, marked);
+        if (is_sparse) {
+          merge_sparse(tile, mean, own, factor, marked_[i]);
         } else {
-          merge_dense(tile, mean, own, factor, scratch, marked.entries);
+          merge_dense(tile, mean, own, factor, scratch);
         }
       }
     });
@@ -140,22 +146,25 @@ class LateRule final : public MergeRule {
                            std::move(unmerged_), std::move(rest));
   }
 
-  void save(Extent extent, State& state) const override {
-    unmerged_.save(extent, state);
-    if (extent == Extent::kReplica) save_tensor(kAnnounced, announced_, state);
-  }
+  void save(Extent extent, State& state) const override { unmerged_.save(extent, state); }
 
   Status load(Extent extent, const State& state, std::span<const RoundId> in_flight) override {
-    Status loaded = unmerged_.load(extent, state, in_flight);
-    if (extent == Extent::kShared || !loaded.ok()) return loaded;
-    return load_tensor(kAnnounced, state, announced_);
+    return unmerged_.load(extent, state, in_flight);
   }
 
   [[nodiscard]] std::span<const float> shared() const override { return shared_; }
 
   [[nodiscard]] std::vector<float> residual() const override {
-    std::vector<float> rest = announced_;
-    if (!rest.empty()) kernels::subtract(parameters_, rest);
+    std::vector<float> rest;
+    if (!setup_.computes) return rest;
+    rest.resize(shared_.size());
+    for (const Part& part : unmerged_.parts()) {
+      const std::vector<Contribution> told = unmerged_.of(part);
+      read_difference({.shared = part.of(std::span(shared_)),
+                       .position = part.of(std::span<const float>(parameters_)),
+                       .told = told},
+                      workers_, part.of(std::span(rest)));
+    }
     return rest;
   }
 
@@ -171,49 +180,64 @@ class LateRule final : public MergeRule {
     if (own.payload && setup_.computes) marked.add(*own.payload, tile, own.weight, marked.own);
     const std::span shared = tile_of(shared_, own.part, tile);
     const std::span positions = marked.take_positions(shared.size());
+    // Added to zero, it is never -0, which would change the sign of a zero.
+    const auto take_move = [&](std::size_t i) {
+      return 0.0F + factor * std::exchange(marked.mean[i], 0.0F);
+    };
     if (!setup_.computes) {
-      for (const std::size_t i : positions)
-        shared[i] += -factor * std::exchange(marked.mean[i], 0.0F);
+      for (const std::size_t i : positions) shared[i] -= take_move(i);
       return;
     }
     const std::span x = tile_of(parameters_, own.part, tile);
-    const std::span y = tile_of(announced_, own.part, tile);
     for (std::size_t k = 0; k < positions.size(); ++k) {
-      // The three were last touched a whole model ago.
+      // Both were last touched a whole model ago.
       const std::size_t soon = positions[std::min(k + kAhead, positions.size() - 1)];
       __builtin_prefetch(&shared[soon], 1);
       __builtin_prefetch(&x[soon], 1);
-      __builtin_prefetch(&y[soon], 1);
       const std::size_t i = positions[k];
-      const float move = -factor * std::exchange(marked.mean[i], 0.0F);
-      const float correction = std::exchange(marked.own[i], 0.0F) + move;
-      shared[i] += move;
-      x[i] += correction;
-      y[i] += correction;
+      const float move = take_move(i);
+      shared[i] -= move;
+      x[i] -= move - std::exchange(marked.own[i], 0.0F);
     }
   }
 
+  // The same arithmetic.
   void merge_dense(std::size_t tile, const Mean& mean, const UnmergedMessage& own, float factor,
-                   std::vector<float>& scratch, TileEntries& entries) {
-    const std::span shared = tile_of(shared_, own.part, tile);
-    kernels::add_scaled(mean.tile(tile, scratch, entries), -factor, shared);
+                   DenseScratch& scratch) {
+    const std::span values = mean.tile(tile, scratch.sum, scratch.entries);
+    scratch.move.assign(values.size(), 0.0F);
+    kernels::add_scaled(values, factor, scratch.move);
+    if (setup_.computes && own.payload && own.payload->is_dense())
+      return merge_anew(tile, own, scratch);
+    kernels::subtract(scratch.move, tile_of(shared_, own.part, tile));
     if (!setup_.computes) return;
+    if (own.payload) own.payload->add_tile(tile, -own.weight, scratch.move, scratch.entries);
+    kernels::subtract(scratch.move, tile_of(parameters_, own.part, tile));
+  }
+
+  // Where every element changes: not by a correction, which rounds, so that a replica that has held
+  // nothing back is exactly where the shared model and its unmerged messages say.
+  void merge_anew(std::size_t tile, const UnmergedMessage& own, DenseScratch& scratch) {
+    const std::span shared = tile_of(shared_, own.part, tile);
     const std::span x = tile_of(parameters_, own.part, tile);
-    const std::span y = tile_of(announced_, own.part, tile);
-    scratch.resize(shared.size());
-    kernels::difference(y, x, scratch);
-    std::ranges::copy(shared, y.begin());
-    for (const UnmergedMessage& other : unmerged_) {
-      if (&other == &own || other.round.part != own.round.part || !other.payload) continue;
-      other.payload->add_tile(tile, -other.weight, y, entries);
+    const std::vector<Contribution> told = unmerged_.of(own.part);
+    scratch.sum.resize(x.size());
+    DifferenceReader({.shared = own.part.of(std::span(shared_)),
+                      .position = own.part.of(parameters_),
+                      .told = told})
+        .read(tile_begin(tile), scratch.sum);
+    kernels::subtract(scratch.move, shared);
+    std::ranges::copy(shared, x.begin());
+    for (const Contribution& other : told) {
+      if (other.payload != &*own.payload)
+        other.payload->add_tile(tile, -other.weight, x, scratch.entries);
     }
-    kernels::difference(y, scratch, x);
+    kernels::subtract(scratch.sum, x);
   }
 
   RuleSetup setup_;
   std::vector<float> shared_;
-  std::vector<float> announced_;  // y; empty where nobody computes
-  std::span<float> parameters_;   // x
+  std::span<float> parameters_;  // x
   Optimizer& optimizer_;
   Workers& workers_;
   Unmerged unmerged_;
@@ -230,10 +254,9 @@ float move_of_gradient(const OptimizerSpec& optimizer, double lr) {
 
 std::unique_ptr<MergeRule> make_late_rule(const RuleSetup& setup, std::vector<float> shared,
                                           std::span<float> parameters, Optimizer& optimizer,
-                                          Workers& workers, Unmerged unmerged,
-                                          std::vector<float> announced) {
+                                          Workers& workers, Unmerged unmerged) {
   return std::make_unique<LateRule>(setup, std::move(shared), parameters, optimizer, workers,
-                                    std::move(unmerged), std::move(announced));
+                                    std::move(unmerged));
 }
 
 }  // namespace longhaul

@@ -11,12 +11,12 @@
 
 namespace longhaul {
 
-// In the words of OLCO3: x is where the replica is (the parameters), y what it has announced, and
-// y - x, which it sends next, is the residual. y = shared - unmerged, up to rounding.
+// In the words of OLCO3: x is where the replica is (the parameters), y what it has told. Neither
+// y = shared - unmerged nor the residual y - x, which it sends next, stands anywhere: both follow
+// from the rest. What rounds in x is part of the residual, so nothing is lost by it.
 std::unique_ptr<MergeRule> make_late_rule(const RuleSetup& setup, std::vector<float> shared,
                                           std::span<float> parameters, Optimizer& optimizer,
-                                          Workers& workers, Unmerged unmerged,
-                                          std::vector<float> announced);
+                                          Workers& workers, Unmerged unmerged);
 
 // How far a mean of gradients moves the shared model in the end, without an optimizer for it:
 // lr / (1 - μ).

@@ -174,6 +174,14 @@ void for_each_tile(
   });
 }
 
+float largest_magnitude(std::span<const float> values, Workers& workers) {
+  Floats largest(tile_count(values.size()));
+  run_tiles(values.size(), workers, [&](std::size_t first, std::size_t count) {
+    largest[first / kTileElements] = kernels::largest_magnitude(values.subspan(first, count));
+  });
+  return largest.empty() ? 0.0F : std::ranges::max(largest);
+}
+
 void step_with(const Mean& mean, const Part& part, std::span<float> parameters, double lr,
                Optimizer& optimizer, Workers& workers) {
   LONGHAUL_CHECK_EQ(mean.elements(), part.count);
@@ -194,11 +202,9 @@ std::unique_ptr<MergeRule> make_merge_rule(const RuleSetup& setup, std::span<con
       return std::make_unique<OptimizerRule>(parameters, optimizer, workers);
     case Merge::kOwnStep:
       return std::make_unique<OwnStepRule>(shared, parameters, workers);
-    case Merge::kLate: {
-      Floats announced = setup.computes ? start : Floats();
+    case Merge::kLate:
       return make_late_rule(setup, std::move(start), parameters, optimizer, workers,
-                            Unmerged(shared.size(), setup.parts), std::move(announced));
-    }
+                            Unmerged(shared.size(), setup.parts));
     case Merge::kAhead:
       return make_ahead_rule(setup, std::move(start), parameters, optimizer, workers,
                              Unmerged(shared.size(), setup.parts), Floats(shared.size()));

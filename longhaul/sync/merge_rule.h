@@ -46,7 +46,8 @@ class MergeRule {
  public:
   virtual ~MergeRule() = default;
 
-  // Makes the local step of the part, and returns the payload of its update.
+  // Makes the local step of the part, and returns the payload of its update. Empty, and nothing is
+  // taken, if the caller has moved it to where it is of no use: not finite, or absurd.
   virtual ByteBuffer take(const StepContext& now, const Taking& taking) = 0;
 
   // The replica's own message of a round is on its way; an empty payload stands for zero. Also
@@ -104,6 +105,9 @@ ByteBuffer take_gradient(const Taking& taking, std::span<float> residual);
 void for_each_tile(
     const Mean& mean, Workers& workers,
     const std::function<void(std::size_t first, std::span<const float> values)>& visit);
+
+// The largest magnitude; infinity if there is a NaN.
+float largest_magnitude(std::span<const float> values, Workers& workers);
 
 // Steps with a mean of gradients; `parameters` are those of the part.
 void step_with(const Mean& mean, const Part& part, std::span<float> parameters, double lr,

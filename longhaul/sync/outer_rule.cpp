@@ -37,6 +37,7 @@ class OuterRule final : public MergeRule {
     const std::span from = taking.part.of(std::span(from_));
     const std::span x = taking.part.of(parameters_);
     const std::span held_back = taking.part.of(std::span(residual_));
+    if (!taking.move && !(largest_magnitude(x, workers_) < kAbsurd)) return {};
     run_tiles(x.size(), workers_, [&](std::size_t first, std::size_t count) {
       if (taking.move) taking.move(first, count);
       const std::span here = x.subspan(first, count);

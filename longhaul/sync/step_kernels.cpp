@@ -1,9 +1,7 @@
 #include "longhaul/sync/step_kernels.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstdint>
 
 #include "longhaul/base/check.h"
 
@@ -14,8 +12,6 @@ namespace {
 
 // A finite gradient may have a square that is not; such a moment would never move again.
 constexpr float kMostSecondMoment = 1e37F;
-constexpr std::uint32_t kMagnitude = 0x7FFFFFFFU;
-constexpr std::uint32_t kInfinity = 0x7F800000U;
 
 inline void sgd_element(const SgdStep& step, float gradient, float* velocity, float& x) {
   float g = gradient * step.gradient_scale + step.weight_decay * x;
@@ -114,24 +110,6 @@ void adamw_step_target(const AdamWStep& step, std::span<const float> gradient,
       [&](std::size_t i) { adamw_element(step, gradient[i], first[i], second[i], parameters[i]); });
 }
 
-// As integers, NaNs are the largest magnitudes of all.
-std::uint32_t largest_magnitude_target(std::span<const float> values) {
-  const Floats d;
-  const Words dw;
-  auto largest = hn::Zero(dw);
-  std::uint32_t tail = 0;
-  sweep<kWidth>(
-      values.size(),
-      [&](std::size_t i) HWY_ATTR {
-        const auto bits = hn::BitCast(dw, hn::LoadU(d, values.data() + i));
-        largest = hn::Max(largest, hn::And(bits, hn::Set(dw, kMagnitude)));
-      },
-      [&](std::size_t i) {
-        tail = std::max(tail, std::bit_cast<std::uint32_t>(values[i]) & kMagnitude);
-      });
-  return std::max(tail, hn::GetLane(hn::MaxOfLanes(dw, largest)));
-}
-
 }  // namespace
 }  // namespace longhaul::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -141,7 +119,6 @@ namespace longhaul::kernels {
 
 HWY_EXPORT(sgd_step_target);
 HWY_EXPORT(adamw_step_target);
-HWY_EXPORT(largest_magnitude_target);
 
 void sgd_step(const SgdStep& step, std::span<const float> gradient, std::span<float> velocity,
               std::span<float> parameters) {
@@ -156,11 +133,6 @@ void adamw_step(const AdamWStep& step, std::span<const float> gradient, std::spa
   LONGHAUL_CHECK_EQ(first.size(), parameters.size());
   LONGHAUL_CHECK_EQ(second.size(), parameters.size());
   HWY_DYNAMIC_DISPATCH(adamw_step_target)(step, gradient, first, second, parameters);
-}
-
-float largest_magnitude(std::span<const float> values) {
-  const std::uint32_t bits = HWY_DYNAMIC_DISPATCH(largest_magnitude_target)(values);
-  return std::bit_cast<float>(std::min(bits, kInfinity));
 }
 
 }  // namespace longhaul::kernels

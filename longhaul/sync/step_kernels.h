@@ -34,7 +34,4 @@ struct AdamWStep {
 void adamw_step(const AdamWStep& step, std::span<const float> gradient, std::span<float> first,
                 std::span<float> second, std::span<float> parameters);
 
-// The largest magnitude; infinity if there is a NaN.
-float largest_magnitude(std::span<const float> values);
-
 }  // namespace longhaul::kernels

@@ -45,6 +45,16 @@ void Unmerged::add(RoundId round, Unit unit, ByteView payload, float weight) {
   LONGHAUL_CHECK(try_add(round, unit, payload, weight).ok());
 }
 
+std::vector<Contribution> Unmerged::of(const Part& part) const {
+  std::vector<Contribution> told;
+  for (const UnmergedMessage& message : messages_) {
+    const bool is_of_part = message.part.first == part.first && message.part.count == part.count;
+    if (is_of_part && message.payload && message.weight != 0)
+      told.push_back({.payload = &*message.payload, .weight = message.weight});
+  }
+  return told;
+}
+
 void Unmerged::clear_oldest(RoundId round) {
   (void)oldest(round);
   messages_.front().payload.reset();

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "longhaul/codec/accumulate.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/exchange.h"
 #include "longhaul/sync/part.h"
@@ -42,6 +43,11 @@ class Unmerged {
 
   void add(RoundId round, Unit unit, ByteView payload, float weight = 1.0F);
   [[nodiscard]] const Part& part_of(RoundId round) const { return parts_.at(round.part); }
+  [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
+
+  // What the replica counts on in a part, oldest first; valid until a message comes or goes.
+  [[nodiscard]] std::vector<Contribution> of(const Part& part) const;
+  [[nodiscard]] const UnmergedMessage& newest() const { return messages_.back(); }
 
   // The mean of `round` is being merged: our bug, if that is not the oldest.
   [[nodiscard]] const UnmergedMessage& oldest(RoundId round) const;

@@ -166,10 +166,8 @@ TEST(CheckpointMutation, WithoutDamageNothingIsNoticed) {
 }
 
 TEST(CheckpointMutation, NoticesAResidualThatIsLeftOut) {
-  for (const auto& [name, tensor] : {std::pair{"dd-ef-sgd", "residual"},
-                                     {"cocktail", "residual"},
-                                     {"static", "announced"},
-                                     {"static", "position"}}) {
+  for (const auto& [name, tensor] :
+       {std::pair{"dd-ef-sgd", "residual"}, {"cocktail", "residual"}, {"static", "position"}}) {
     EXPECT_TRUE(is_noticed(find_recipe(name).value(),
                            [lost = tensor](State& state) { forget_tensor(state, lost); }))
         << name << ' ' << tensor;
@@ -180,8 +178,8 @@ TEST(CheckpointMutation, NoticesAMessageThatIsLeftOut) {
   Recipe ahead = find_recipe("deco-ahead").value();
   ahead.plan.delay_steps = 3;
   const Recipe late = find_recipe("static").value();
-  // Of a model of one tile, which every merge forms anew, the late rule does not need message 4.
-  for (const auto& [recipe, message] : {std::pair{&late, "message.5.0"},
+  for (const auto& [recipe, message] : {std::pair{&late, "message.4.0"},
+                                        {&late, "message.5.0"},
                                         {&late, "message.6.0"},
                                         {&ahead, "message.4.0"},
                                         {&ahead, "message.6.0"}}) {
@@ -218,7 +216,7 @@ TEST(CheckpointMutation, NoticesWhatRulesWithLocalStepsForget) {
       {"sparseloco", 3, {"from"}},
       {"overlap-local-sgd", 2, {"anchor_velocity", "position", "optimizer"}},
       {"overlap-local-sgd", 5, {"anchor.4.0"}},
-      {"cocod-sgd", 5, {"announced", "position", "optimizer"}}};
+      {"cocod-sgd", 5, {"position", "optimizer"}}};
   for (const Forgotten& one : all) {
     Recipe recipe = find_recipe(one.recipe).value();
     recipe.plan.delay_steps = one.delay_steps;
@@ -266,7 +264,7 @@ class CheckpointRefusal : public ::testing::Test {
 
 TEST_F(CheckpointRefusal, OfTensorsThatDoNotFit) {
   EXPECT_EQ(refusal(), "accepted");
-  for (const std::string name : {"shared", "announced", "position", "optimizer", "codec"}) {
+  for (const std::string name : {"shared", "position", "optimizer", "codec"}) {
     const std::vector<float> before = state_.tensors.at(name);
     state_.tensors[name].push_back(0);
     EXPECT_THAT(refusal(), HasSubstr("checkpoint: tensor \"" + name + "\": expected"));
@@ -274,8 +272,8 @@ TEST_F(CheckpointRefusal, OfTensorsThatDoNotFit) {
     EXPECT_EQ(refusal(), "checkpoint: no tensor \"" + name + '"');
     state_.tensors[name] = before;
   }
-  state_.tensors["announced"][7] = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(refusal(), "checkpoint: announced: element 7 of 51 is not finite");
+  state_.tensors["position"][7] = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(refusal(), "checkpoint: position: element 7 of 51 is not finite");
 }
 
 TEST_F(CheckpointRefusal, OfMessagesThatDoNotFit) {

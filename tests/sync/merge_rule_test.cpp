@@ -131,6 +131,7 @@ TEST(LateRule, MovesBackByWhatTheResidualLoses) {
   const ByteBuffer payload = replica.rule->take(
       {}, {.part = {.first = 0, .count = 100}, .codec = *codec, .keep_ratio = 0.01, .kept = 0.25F});
   EXPECT_FALSE(payload.empty());
+  replica.rule->sent({}, {}, payload);
   Floats held_back(100);
   held_back[3] = 0.5F;
   EXPECT_EQ(replica.rule->residual(), held_back);

@@ -84,6 +84,32 @@ TEST_P(UnusableStep, LeavesAReplicaWhereItIs) {
   for (std::size_t j = 0; j < before.size(); ++j) EXPECT_NEAR(run.parameters[j], before[j], 1e-6);
 }
 
+// Nothing is told of a position that is of no use, and what is told later is right.
+TEST_P(UnusableStep, OfTheCallersSendsNothing) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), 1e31F}) {
+    for (const char* codec : {"dense/fp32", "top_k/fp32"}) {
+      EngineSetup setup = unusable_setup(GetParam(), 1);
+      setup.local_step = LocalStep::kCallers;
+      setup.recipe.codec = parse_codec(codec).value();
+      setup.recipe.plan.keep_ratio = 0.1;
+      Workers workers{1};
+      SimulatedNetwork network(std::vector<SimulatedPeer>{{.link = test_link()}}, workers);
+      std::vector<float> parameters(kUnusableElements, 1.0F);
+      Engine engine(setup, parameters, network.exchange(0), workers);
+      for (int step = 0; step < 3 * kUnusablePeriod; ++step) {
+        const bool is_bad = step == kUnusablePeriod - 1;
+        const float before = parameters[7];
+        if (is_bad) parameters[7] = bad;
+        engine.submit_moved();
+        if (is_bad) parameters[7] = before;
+        ASSERT_TRUE(network.settle().ok() && engine.merge_due().ok());
+        ASSERT_EQ(parameters, std::vector<float>(kUnusableElements, 1.0F)) << codec << step;
+      }
+      EXPECT_EQ(engine.non_finite_steps(), 1U);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Rules, UnusableStep,
                          ::testing::Values(Merge::kLate, Merge::kOuter, Merge::kAnchor),
                          [](const auto& test) { return test_name_of(test.param); });

@@ -1,0 +1,61 @@
+#include "longhaul/codec/difference.h"
+
+#include <algorithm>
+
+#include "longhaul/codec/kernels.h"
+#include "longhaul/codec/tile_writer.h"
+
+namespace longhaul {
+
+void DifferenceReader::read(std::size_t first, std::span<float> out) {
+  kernels::difference(request_.shared.subspan(first, out.size()),
+                      request_.position.subspan(first, out.size()), out);
+  subtract_told(first, out);
+}
+
+void DifferenceReader::preview(std::size_t first, std::span<float> out) {
+  std::ranges::copy(request_.position.subspan(first, out.size()), out.begin());
+  if (request_.preview) request_.preview(first, out);
+  kernels::difference(request_.shared.subspan(first, out.size()), out, out);
+  subtract_told(first, out);
+}
+
+void DifferenceReader::decode(std::size_t tile) {
+  tile_ = tile;
+  for (std::size_t i = 0; i < told_.size(); ++i) {
+    const PayloadView& payload = *request_.told[i].payload;
+    if (!payload.is_dense()) {
+      payload.entries_of(tile, told_[i]);
+      continue;
+    }
+    told_[i].values.assign(tile_size(tile, payload.elements()), 0.0F);
+    payload.add_tile(tile, 1.0F, told_[i].values, scratch_);
+  }
+}
+
+void DifferenceReader::subtract_told(std::size_t first, std::span<float> out) {
+  if (told_.empty()) return;
+  if (first / kTileElements != tile_) decode(first / kTileElements);
+  const std::size_t begin = first % kTileElements;
+  for (std::size_t i = 0; i < told_.size(); ++i) {
+    const Contribution& told = request_.told[i];
+    const std::span<const float> values = told_[i].values;
+    if (told.payload->is_dense()) {
+      kernels::add_scaled(values.subspan(begin, out.size()), -told.weight, out);
+      continue;
+    }
+    const std::span<const std::uint16_t> positions = told_[i].positions;
+    auto k =
+        static_cast<std::size_t>(std::ranges::lower_bound(positions, begin) - positions.begin());
+    for (; k < positions.size() && positions[k] < begin + out.size(); ++k)
+      out[positions[k] - begin] -= told.weight * values[k];
+  }
+}
+
+void read_difference(const TakeDifference& request, Workers& workers, std::span<float> out) {
+  run_tiles(out.size(), workers, [&](std::size_t first, std::size_t count) {
+    DifferenceReader(request).read(first, out.subspan(first, count));
+  });
+}
+
+}  // namespace longhaul

@@ -1,0 +1,39 @@
+// Reading an update that does not stand anywhere, piece by piece.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "longhaul/codec/codec.h"
+#include "longhaul/codec/tile.h"
+
+namespace longhaul {
+
+// The update of a TakeDifference, for one thread. It decodes what was told tile by tile: pieces in
+// ascending order are the cheapest. All pieces lie in one tile.
+class DifferenceReader {
+ public:
+  explicit DifferenceReader(const TakeDifference& request)
+      : request_(request), told_(request.told.size()) {}
+
+  // Elements from `first` on.
+  void read(std::size_t first, std::span<float> out);
+  // The same as read() will find them once the local step is made.
+  void preview(std::size_t first, std::span<float> out);
+
+ private:
+  void subtract_told(std::size_t first, std::span<float> out);
+  void decode(std::size_t tile);
+
+  const TakeDifference& request_;
+  std::size_t tile_ = std::numeric_limits<std::size_t>::max();
+  std::vector<TileEntries> told_;  // of the tile; without positions: every element
+  TileEntries scratch_;
+};
+
+// All of it, several tiles at once; nothing is moved.
+void read_difference(const TakeDifference& request, Workers& workers, std::span<float> out);
+
+}  // namespace longhaul
