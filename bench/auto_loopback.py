@@ -66,8 +66,7 @@ def run(binaries: Path, scenario: str, replicas: int, seconds: float, directory:
             return events
         for number in range(replicas):
             processes.append(subprocess.Popen(
-                [longhaul, "train", "--hub", events.address, "--name", f"replica-{number}", "--slot", str(number),
-                 "--threads", "1"],
+                [longhaul, "train", "--hub", events.address, "--name", f"replica-{number}", "--slot", str(number)],
                 stderr=subprocess.DEVNULL, cwd=directory))
         events.started.wait(START_S)
         time.sleep(seconds)

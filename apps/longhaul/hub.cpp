@@ -54,10 +54,6 @@ struct HubArguments {
   LogOptions log;
 };
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
 // An address to listen on may leave the port to the system.
 Result<access::Address> listening_address(const std::string& text) {
   const bool is_open = text.ends_with(":0");
@@ -212,7 +208,7 @@ int run_hub(const HubArguments& arguments) {
   if (!arguments.keys.empty() && arguments.is_insecure)
     return complain("hub", {ErrorCode::kInvalidArgument, "--insecure: not together with --keys"},
                     kExitWrongUse);
-  if (arguments.keys.empty() && !arguments.is_insecure && !is_loopback(address->host))
+  if (arguments.keys.empty() && !arguments.is_insecure && !access::is_loopback(*address))
     return complain("hub",
                     {ErrorCode::kInvalidArgument,
                      "--listen " + arguments.listen +

@@ -113,7 +113,7 @@ Status Rehearsal::start_evaluator() {
   Result<Child> evaluator =
       Child::start({.program = (program_directory() / "longhaul-torch").string(),
                     .arguments = {"train", "--hub", "127.0.0.1:" + std::to_string(port_), "--name",
-                                  "evaluator", "--threads", "1", "--evaluate"},
+                                  "evaluator", "--evaluate"},
                     .errors = (setup_.directory / "evaluator.log").string(),
                     .niceness = 19,
                     .is_fed = true});
@@ -151,8 +151,6 @@ Status Rehearsal::start_replica(std::size_t slot) {
                                      name_of_replica(slot),
                                      "--slot",
                                      std::to_string(slot),
-                                     "--threads",
-                                     "1",
                                      "--paced",
                                      "--json",
                                      "--log-level",

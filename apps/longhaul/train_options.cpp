@@ -47,7 +47,7 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
   train
       ->add_option("--threads", arguments.threads,
                    "Threads of torch and codecs (default: those of the checkpoint that it goes on "
-                   "from, else all cores); 1 where several replicas share a machine")
+                   "from, else all cores, or 1 if the hub is on this machine)")
       ->check(CLI::Range(1, 256));
   train->add_flag("--paced", arguments.is_paced,
                   "Stand in for another machine: no step is shorter than the scenario's step_time");

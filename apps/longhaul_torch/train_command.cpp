@@ -69,7 +69,7 @@ int run_train(const TrainArguments& arguments) {
   if (!arguments.data.empty()) job->scenario.data.path = arguments.data;
   Result<std::optional<State>> checkpoint = find_checkpoint(arguments, *checkpoints);
   if (!checkpoint.ok()) return complain("train", checkpoint.error());
-  const std::size_t threads = threads_for(arguments, *checkpoint);
+  const std::size_t threads = threads_for(arguments, access->address, *checkpoint);
   Result<std::unique_ptr<Workload>> workload =
       workload_of(job->scenario, job->seed, {.gradient = threads});
   if (!workload.ok()) return complain("train", workload.error());

@@ -11,6 +11,7 @@
 #include "apps/longhaul_torch/evaluation_duty.h"
 #include "apps/longhaul_torch/train_identity.h"
 #include "apps/longhaul_torch/train_news.h"
+#include "longhaul/access/names.h"
 #include "longhaul/base/file.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/sync/checkpoint.h"
@@ -359,9 +360,12 @@ Result<std::optional<State>> find_checkpoint(const TrainArguments& arguments,
   return state.error();
 }
 
-std::size_t threads_for(const TrainArguments& arguments, const std::optional<State>& checkpoint) {
+std::size_t threads_for(const TrainArguments& arguments, const std::string& hub,
+                        const std::optional<State>& checkpoint) {
   if (arguments.threads > 0) return arguments.threads;
-  return checkpoint ? threads_in(*checkpoint) : all_cores();
+  if (checkpoint) return threads_in(*checkpoint);
+  const Result<access::Address> address = access::parse_address(hub);
+  return address.ok() && access::is_loopback(*address) ? 1 : all_cores();
 }
 
 Result<Ending> run_replica(const TrainArguments& arguments, Beginning beginning) {

@@ -19,7 +19,9 @@ Result<std::optional<State>> find_checkpoint(const TrainArguments& arguments,
 
 // Of a gradient and of codecs. Without --threads a replica goes on with those of its checkpoint:
 // only with the same number do steps that it does again have the same bits.
-std::size_t threads_for(const TrainArguments& arguments, const std::optional<State>& checkpoint);
+// A hub on this machine means that other replicas are here too: then it is one.
+std::size_t threads_for(const TrainArguments& arguments, const std::string& hub,
+                        const std::optional<State>& checkpoint);
 
 struct Beginning {
   HubAccess access;

@@ -119,4 +119,8 @@ std::string to_text(const Address& address) {
   return (is_v6 ? '[' + address.host + ']' : address.host) + ':' + std::to_string(address.port);
 }
 
+bool is_loopback(const Address& address) {
+  return address.host == "localhost" || address.host == "::1" || address.host.starts_with("127.");
+}
+
 }  // namespace longhaul::access

@@ -28,5 +28,7 @@ struct Address {
 // HOST:PORT; an IPv6 address stands in brackets.
 Result<Address> parse_address(std::string_view text);
 std::string to_text(const Address& address);
+// Is it the machine that asks?
+bool is_loopback(const Address& address);
 
 }  // namespace longhaul::access

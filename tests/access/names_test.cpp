@@ -49,6 +49,14 @@ TEST(Addresses, AreReadAndWrittenBack) {
   EXPECT_EQ(parse_address("HUB:80").value(), (Address{.host = "hub", .port = 80}));
 }
 
+TEST(Addresses, OfThisMachineAreLoopback) {
+  for (const char* text :
+       {"localhost:80", "LocalHost:80", "127.0.0.1:80", "127.1.2.3:80", "[::1]:80"})
+    EXPECT_TRUE(is_loopback(parse_address(text).value())) << text;
+  for (const char* text : {"hub.example.org:80", "10.127.0.1:80", "[2001:db8::1]:80"})
+    EXPECT_FALSE(is_loopback(parse_address(text).value())) << text;
+}
+
 TEST(Addresses, NonsenseIsRefused) {
   for (const char* text : {"", ":", "hub", "hub:", ":80", "hub:0", "hub:65536", "hub:-1", "hub:+1",
                            "hub:080", "hub:8a", "hub: 80", "2001:db8::7:80", "[hub]:80", "[]:80",

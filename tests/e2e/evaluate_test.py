@@ -34,8 +34,7 @@ class EvaluateTest(CommandTest):
         return hub
 
     def replica(self, slot, *arguments):
-        return ("train", "--hub", f"127.0.0.1:{self.port}", "--name", f"r{slot}", "--slot", slot, "--threads", 1, "--paced",
-                *arguments)
+        return ("train", "--hub", f"127.0.0.1:{self.port}", "--name", f"r{slot}", "--slot", slot, "--paced", *arguments)
 
     def json(self, *arguments):
         done = self.longhaul(*arguments, "--json")

@@ -102,7 +102,7 @@ class Programs(Guests):
         settings = ("--dir", "run", "--set", "train.steps=60", "--set", "train.stop=steps", "--set", "eval.every=10")
         hub = self.hub(*settings)
         replicas = [Process(self, LONGHAUL, "train", "--hub", f"127.0.0.1:{hub.port}", "--name", f"r{slot}", "--slot", slot,
-                            "--threads", 1, "--json", "--paced", "--checkpoint", "checkpoints", "--checkpoint-every", 10,
+                            "--json", "--paced", "--checkpoint", "checkpoints", "--checkpoint-every", 10,
                             *(("--stamps", self.directory) if slot == 0 else ())) for slot in range(3)]
         hub.until(lambda event: event["event"] == "round" and event["step"] >= 10, "rounds close")
         hub.end()

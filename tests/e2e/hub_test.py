@@ -70,8 +70,7 @@ class Training(HubCommand):
         self.assertEqual(lab.returncode, 0, lab.stderr)
         # On machines of one's own a step takes what it takes, whatever the scenario says.
         hub, port = self.hub("--recipe", "static", "--set", "replica.step_time=10min")
-        replicas = [self.start("train", "--hub", f"127.0.0.1:{port}", "--name", f"r{slot}", "--slot", slot, "--json",
-                               "--threads", 1)
+        replicas = [self.start("train", "--hub", f"127.0.0.1:{port}", "--name", f"r{slot}", "--slot", slot, "--json")
                     for slot in range(3)]
         digests = {self.finished(replica)["digest"] for replica in replicas}
         self.assertEqual(digests, {json.loads(lab.stdout)["runs"][0]["digest"]})
@@ -80,7 +79,7 @@ class Training(HubCommand):
     def test_a_killed_replica_does_not_stop_the_others(self):
         hub, port = self.hub("--set", "train.steps=100", "--patience", "1s")
         replicas = [self.start("train", "--hub", f"127.0.0.1:{port}", "--name", f"r{slot}", "--slot", slot, "--json",
-                               "--threads", 1, "--paced") for slot in range(3)]
+                               "--paced") for slot in range(3)]
         while '"step":10,' not in replicas[2].stdout.readline():
             pass
         replicas[2].kill()
@@ -98,7 +97,7 @@ class Training(HubCommand):
             self.assertEqual(done.returncode, 0, done.stderr)
             invites.append(self.directory / f"{name}.invite")
         self.assert_refused(self.longhaul("train", "--hub", f"127.0.0.1:{port}", "--name", "a"), "hub at", code=1)
-        replicas = [self.start("train", "--invite", invite, "--threads", 1, "--json") for invite in invites]
+        replicas = [self.start("train", "--invite", invite, "--json") for invite in invites]
         self.assertEqual(len({self.finished(replica)["digest"] for replica in replicas}), 1)
         self.ended(hub)
 

@@ -20,7 +20,7 @@ QUICK = ("--set", f"train.steps={STEPS}", "--set", "replica.step_time=20ms")
 class ResumeCommand(HubCommand):
     def train(self, port, slot, *arguments):
         return self.start("train", "--hub", f"127.0.0.1:{port}", "--name", f"r{slot}", "--slot", slot, "--json", "--resume",
-                          "--paced", *(() if "--threads" in arguments else ("--threads", 1)), *arguments)
+                          "--paced", *arguments)
 
     def train_all(self, port, *arguments):
         return [self.train(port, slot, *arguments) for slot in range(3)]
@@ -147,7 +147,7 @@ class Stopping(ResumeCommand):
 
     def test_people_are_told_how_to_go_on(self):
         hub, port = self.hub("--recipe", "static", *QUICK, "--set", "train.steps=100000")
-        words = ("train", "--hub", f"127.0.0.1:{port}", "--threads", "1", "--paced", "--name")
+        words = ("train", "--hub", f"127.0.0.1:{port}", "--paced", "--name")
         replicas = [self.start(*words, "a", "--resume"), self.start(*words, "b"), self.train(port, 2)]
         self.step(replicas[2], 3)
         hub.send_signal(signal.SIGINT)
@@ -221,6 +221,7 @@ class Waiting(ResumeCommand):
         out, err = replicas[0].communicate(timeout=DEADLINE_S)
         self.assertEqual(replicas[0].returncode, 130, err)
         self.assertEqual(json.loads(out.splitlines()[0])["threads"], 3)
+        self.assertEqual(json.loads(replicas[2].stdout.readline())["threads"], 1)  # the hub is on this machine
         words = ("train", "--hub", f"127.0.0.1:{port}", "--name", "r0", "--resume", "--paced", "--json")
         for asked, used in (((), 3), (("--threads", 2), 2)):
             replica = self.start(*words, *asked)
@@ -232,7 +233,7 @@ class Waiting(ResumeCommand):
 
     def test_ctrl_c_says_how_to_go_on(self):
         hub, port = self.hub("--recipe", "static", "--set", "train.steps=100000")
-        words = ("train", "--hub", f"127.0.0.1:{port}", "--threads", "1", "--name", "a", "--checkpoint", "here")
+        words = ("train", "--hub", f"127.0.0.1:{port}", "--name", "a", "--checkpoint", "here")
         replica = self.start(*words)
         others = [self.train(port, slot) for slot in (1, 2)]
         self.step(others[0], 3)
