@@ -62,6 +62,7 @@ void ClientCore::on_snapshot(const Arrival& arrival, TimePoint now) {
   kept_.clear();
   setup_.is_fresh = false;
   setup_.initial.reset();
+  setup_.own_until.reset();
   news_.on_restart(std::move(state).value());
   std::vector<RoundId> waiting;
   for (const auto& [round, bytes] : c.arrived) waiting.push_back(round);

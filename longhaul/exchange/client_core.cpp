@@ -82,6 +82,7 @@ void ClientCore::connect(TimePoint now) {
   if (!setup_.is_fresh) join.set_run(setup_.run);
   if (setup_.initial) join.set_initial(digest_of(*setup_.initial));
   *join.mutable_next_round() = to_message(next_mean_);
+  if (setup_.own_until) *join.mutable_own_until() = to_message(*setup_.own_until);
   join.set_session(session_);
   join.set_first_step(first_step_);
   join.set_step(step_);
@@ -307,6 +308,7 @@ void ClientCore::on_enrolled(const v1::Enrolled& enrolled) {
   back_off_ = Seconds(0);
   setup_.is_fresh = false;
   setup_.initial.reset();
+  setup_.own_until.reset();  // what comes from now on is of this process
   const RoundId from = round_from(enrolled.from());
   for (const auto& [round, update] : kept_) {
     if (round >= from) send_update(round, update);

@@ -53,6 +53,8 @@ struct ClientSetup {
   std::uint64_t step = 0;                  // that it does next
   std::optional<Attendance> attendance{};  // none: from the first step on that it does
   std::map<RoundId, OwnUpdate> own{};      // its updates of rounds that it has not merged
+  // Of one that cannot do steps again: it has all its updates of rounds before this one.
+  std::optional<RoundId> own_until{};
 };
 
 // What the hub gave a replica.

@@ -173,6 +173,8 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
   session->progress.next_mean = join.is_fresh() ? RoundId{} : round_from(join.next_round());
   session->progress.first_step = join.is_fresh() ? 0 : join.first_step();
   session->progress.step = join.is_fresh() ? 0 : join.step();
+  if (!join.is_fresh() && join.has_own_until())
+    session->progress.own_until = round_from(join.own_until());
   Replica& replica = replicas_[name];
   replica.session = session.get();
   replica.status.has_left = false;
@@ -254,8 +256,8 @@ void HubCore::ask_for_state() {
   (void)next->send(std::move(frame));
 }
 
-// It goes on from where it stands if the journal reaches back so far, and it can do again all that
-// is in of it: not if it was given another state after its checkpoint.
+// It goes on from where it stands if the journal reaches back so far, and it knows, or can do
+// again, all that is in of it: not if it was given another state after its checkpoint.
 bool HubCore::can_go_on(const Session& session) const {
   const Session::Progress& progress = session.progress;
   const Journal& journal = training_->journal();
@@ -263,6 +265,7 @@ bool HubCore::can_go_on(const Session& session) const {
   if (!journal.reaches_back_to(progress.next_mean)) return false;
   if (progress.next_mean > training_->book().next()) return false;
   const auto last = training_->last_of(session.identity().slot, progress.next_mean);
+  if (last && progress.own_until && last->round >= *progress.own_until) return false;
   return !last || last->attendance.since <= progress.step;
 }
 

@@ -51,15 +51,16 @@ class Session {
 
   // How far it has been served.
   struct Progress {
-    bool is_fresh = false;            // it starts from the initial model
-    bool is_asked_for_state = false;  // to send that model
-    bool is_served = false;           // gets means
-    bool is_loaded = false;           // has its state
-    bool is_enrolled = false;         // member of rounds
-    RoundId next_mean;                // to be sent
-    std::uint64_t first_step = 0;     // it can submit from this one on
-    std::uint64_t step = 0;           // it stood there when it came, or later
-    std::uint32_t restarts = 0;       // that it was sent
+    bool is_fresh = false;             // it starts from the initial model
+    bool is_asked_for_state = false;   // to send that model
+    bool is_served = false;            // gets means
+    bool is_loaded = false;            // has its state
+    bool is_enrolled = false;          // member of rounds
+    RoundId next_mean;                 // to be sent
+    std::uint64_t first_step = 0;      // it can submit from this one on
+    std::uint64_t step = 0;            // it stood there when it came, or later
+    std::optional<RoundId> own_until;  // it does not know its own updates from this one on
+    std::uint32_t restarts = 0;        // that it was sent
     // Digests of what it sent on this connection, by round: payloads that it has at hand.
     std::map<RoundId, std::uint64_t> own;
   };

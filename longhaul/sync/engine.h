@@ -25,6 +25,7 @@
 #include "longhaul/sync/lr_schedule.h"
 #include "longhaul/sync/merge_rule.h"
 #include "longhaul/sync/recipe.h"
+#include "longhaul/sync/sent_log.h"
 
 namespace longhaul {
 
@@ -81,6 +82,12 @@ class Engine {
   // First half of a step that has no gradient: takes part in its round, if it has one, with what
   // the local steps of the period have moved; with an empty update, if there are none.
   void submit_nothing();
+
+  // First half of a step that this replica did before it resumed from an older checkpoint, and
+  // cannot do again, as its local step is the caller's. Submits again those of `sent` that are of
+  // this step, and nothing to its other rounds. Where something was sent, nothing is left to tell:
+  // the position goes to what was announced. An error: they do not fit, and nothing has changed.
+  Status submit_again(const SentUpdates& sent);
 
   // First half of a step whose round has closed without this replica: nothing is submitted, and the
   // mean is collected when it is due. Without a gradient and without a round it is the same as
@@ -152,6 +159,7 @@ class Engine {
   // The local step of a fragment, and what is to be sent of it in this step.
   ByteBuffer advance(Fragment& fragment, std::span<const float> gradient, float scale);
   [[nodiscard]] Taking taking_of(Fragment& fragment);
+  void go_to_announced(const Part& part, const PayloadView& sent);
   void count_unusable();
   [[nodiscard]] float clip_scale(std::span<const float> gradient) const;
   void finish_first_half();

@@ -24,7 +24,8 @@ class Learner {
 
   // Draws the next batch of this replica's data, fills gradient() with the mean gradient over it at
   // parameters(), and returns the loss. Does not depend on what other learners do, so several may
-  // run at once.
+  // run at once. Where the local step is the caller's (EngineSetup::local_step) it makes that step
+  // too: it moves parameters(), and nobody asks for gradient().
   virtual double compute_gradient() = 0;
   [[nodiscard]] virtual std::span<float> gradient() = 0;
   // Forward and backward passes that it took. A step is a tick of the run, and how much work a

@@ -44,6 +44,15 @@ Result<std::vector<RoundId>> rounds_in(const State& state, const char* name) {
   return Error{ErrorCode::kMismatch, std::string(name) + ": not a step and a part of each round"};
 }
 
+// What a hub's plan must be for this replica. With the caller's step the hub could not follow a
+// model that steps with mean gradients: only the caller knows its optimizer.
+Status check_hub_plan(const Plan& plan, const EngineSetup& setup) {
+  if (setup.local_step == LocalStep::kCallers && !has_local_steps(plan.merge))
+    return Error{ErrorCode::kMismatch, "merge rule " + std::string(name_of(plan.merge)) +
+                                           " needs Longhaul's own optimizer over a hub"};
+  return check_plan(plan, setup);
+}
+
 }  // namespace
 
 Replica::Replica(Setup setup, Learner& learner, HubClient& client, Workers& workers,
@@ -65,7 +74,7 @@ Status Replica::start(Deadline deadline) {
   const Result<std::optional<Plan>> told = client_.first_plan(deadline);
   if (!told.ok()) return told.error();
   const Plan plan = told->value_or(setup_.engine.recipe.plan);
-  Status fits = check_plan(plan, setup_.engine);
+  Status fits = check_hub_plan(plan, setup_.engine);
   if (!fits.ok()) return std::move(fits).error().within("plan of the hub");
   engine_ = make_engine(plan);
   // Who comes late has the hub's state, and nothing before it: no checkpoint can be of the plan
@@ -73,13 +82,17 @@ Status Replica::start(Deadline deadline) {
   return *told ? Done{} : replace_state();
 }
 
-Status Replica::resume(const State& checkpoint) {
+Status Replica::resume(const State& checkpoint, SentUpdates sent) {
   const auto first_step = checkpoint.value<std::uint64_t>(kFirstStep);
   if (!first_step.ok()) return first_step.error();
   engine_ = make_engine(setup_.engine.recipe.plan);
   Status loaded = engine_->load(checkpoint);
   if (!loaded.ok()) return loaded;
+  Status fits = check_hub_plan(engine_->plan(), setup_.engine);
+  if (!fits.ok()) return std::move(fits).error().within("checkpoint");
   first_step_ = *first_step;
+  sent_ = std::move(sent);
+  sent_.erase(sent_.begin(), sent_.lower_bound({.step = engine_->steps_done()}));
   const auto loss = checkpoint.value<double>(kLoss);
   facts_ = {.step = engine_->steps_done(), .loss = loss.ok() ? *loss : kUnknown};
   return learner_.load(checkpoint);
@@ -125,7 +138,7 @@ Result<Attendance> attendance_in(const State& checkpoint, std::uint64_t step) {
 
 }  // namespace
 
-Status stand_at(const State& checkpoint, ClientSetup& client) {
+Status stand_at(const State& checkpoint, ClientSetup& client, const SentUpdates* sent_since) {
   Status version = check_saved_version(checkpoint);
   if (!version.ok()) return std::move(version).error().within("checkpoint");
   const Result<std::vector<RoundId>> next_round = rounds_in(checkpoint, kNextRound);
@@ -156,6 +169,16 @@ Status stand_at(const State& checkpoint, ClientSetup& client) {
         .payload = std::make_shared<const ByteBuffer>(payload->begin(), payload->end()),
         .attendance = attendance->until(round.step)};
   }
+  if (sent_since == nullptr) return Done{};
+  for (const auto& [round, payload] : *sent_since) {
+    if (round.step >= *step)
+      client.own.try_emplace(round,
+                             OwnUpdate{.payload = std::make_shared<const ByteBuffer>(payload),
+                                       .attendance = *attendance});
+  }
+  client.own_until = {.step = *step};
+  if (!client.own.empty())
+    client.own_until = std::max(*client.own_until, after(client.own.rbegin()->first));
   return Done{};
 }
 
@@ -164,6 +187,7 @@ Status Replica::replace_state() {
   for (const float held_back : engine_->residual())
     replaced.residual += static_cast<double>(std::abs(held_back));
   const State state = client_.take_snapshot();
+  sent_.clear();
   engine_ = make_engine(setup_.engine.recipe.plan);
   Status loaded = engine_->load_shared(state);
   if (!loaded.ok()) return loaded;
@@ -193,6 +217,29 @@ void Replica::compute(StepFacts& facts) {
   facts.computed = end;
 }
 
+Status Replica::first_half(Stance stance) {
+  const bool is_done = !sent_.empty() && engine_->steps_done() <= sent_.rbegin()->first.step;
+  if (!is_done) sent_.clear();
+  facts_ = {.step = engine_->steps_done(),
+            .stance = is_done ? Stance::kSitOut : stance,
+            .loss = facts_.loss};
+  if (facts_.stance == Stance::kTakePart) {
+    compute(facts_);
+    if (setup_.engine.local_step == LocalStep::kCallers) {
+      engine_->submit_moved();
+    } else {
+      engine_->submit(learner_.gradient());
+    }
+    return Done{};
+  }
+  work_ = {};
+  facts_.computed = clock_.now();
+  work_.has_gradient(facts_.computed);
+  if (is_done) return engine_->submit_again(sent_);
+  engine_->sit_out();
+  return Done{};
+}
+
 Result<StepFacts> Replica::step(Deadline deadline) {
   LONGHAUL_CHECK(engine_ != nullptr);
   if (!engine_->is_half_done()) {
@@ -208,16 +255,8 @@ Result<StepFacts> Replica::step(Deadline deadline) {
       return StepFacts{.stance = *stance,
                        .loss = facts_.loss,
                        .replaced = std::exchange(replaced_, std::nullopt)};
-    facts_ = {.step = engine_->steps_done(), .stance = *stance, .loss = facts_.loss};
-    if (*stance == Stance::kTakePart) {
-      compute(facts_);
-      engine_->submit(learner_.gradient());
-    } else {
-      work_ = {};
-      facts_.computed = clock_.now();
-      work_.has_gradient(facts_.computed);
-      engine_->sit_out();
-    }
+    const Status submitted = first_half(*stance);
+    if (!submitted.ok()) return submitted.error();
   }
   const Status merged = engine_->merge_due(deadline);
   facts_.waiting += exchange_.take_waited();

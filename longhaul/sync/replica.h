@@ -40,6 +40,9 @@ struct StepFacts {
   std::optional<Replaced> replaced{};  // before it
 };
 
+// With our local step (EngineSetup::local_step) the learner computes gradients. With the caller's
+// compute_gradient() makes the step itself: it moves the parameters, and gradient() is not asked
+// for. Such a replica never does a step again: docs/hub.md.
 class Replica {
  public:
   struct Setup {
@@ -53,8 +56,9 @@ class Replica {
   // Waits until the hub starts: takes over its plan, or its state.
   Status start(Deadline deadline);
   // In place of start(): goes on from what save() has made. The client was told too, by
-  // stand_at().
-  Status resume(const State& checkpoint);
+  // stand_at(). `sent`: what a replica whose local step is the caller's has submitted since, by its
+  // SentLog.
+  Status resume(const State& checkpoint, SentUpdates sent = {});
   // One step; with the stance kFinish, none: the run is over. kDeadline: not in time, and nothing
   // is lost: call it again. Other errors are final.
   Result<StepFacts> step(Deadline deadline);
@@ -76,6 +80,7 @@ class Replica {
  private:
   [[nodiscard]] std::unique_ptr<Engine> make_engine(const Plan& plan);
   Status replace_state();
+  Status first_half(Stance stance);
   void compute(StepFacts& facts);
   void tell(const StepFacts& facts);
 
@@ -91,11 +96,14 @@ class Replica {
   std::optional<Replaced> replaced_;  // not told yet
   std::size_t restarts_ = 0;
   std::uint64_t first_step_ = 0;  // the state was given before it
+  SentUpdates sent_;              // before it resumed, by steps that it has not reached
   StepFacts facts_;               // of the step that is under way
   WaitingShare waiting_;
 };
 
-// Tells the client of a replica that resumes where it stands.
-Status stand_at(const State& checkpoint, ClientSetup& client);
+// Tells the client of a replica that resumes where it stands. `sent`: see resume(); null if its
+// local step is ours, so that it does steps again. If the hub has an update that is in neither, the
+// residual is no longer known, and the replica is given the hub's state.
+Status stand_at(const State& checkpoint, ClientSetup& client, const SentUpdates* sent = nullptr);
 
 }  // namespace longhaul

@@ -100,6 +100,11 @@ class FaultRun {
     hub_->finish(v1::CAUSE_STEPS);
     return is_back && goes_on && has_ended();
   }
+  // Of a run with a last step, without further faults.
+  [[nodiscard]] bool ends() {
+    bring_back_all();
+    return has_ended();
+  }
   // Of a run with a last step: faults go on beyond it, then everyone comes for what is left.
   [[nodiscard]] bool finishes_among_faults() {
     const auto is_running = [](const auto& replica) { return !replica || !replica->has_ended(); };
@@ -127,6 +132,7 @@ class FaultRun {
 
   void wait(Seconds how_long) { pacer_.wait_until(deadline_after(how_long)); }
   [[nodiscard]] const TestReplica& replica(std::size_t slot) const { return *replicas_[slot]; }
+  [[nodiscard]] TestReplica& replica(std::size_t slot) { return *replicas_[slot]; }
   [[nodiscard]] HubStatus status() const { return hub_->status(); }
 
  private:

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <random>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "longhaul/codec/digest.h"
 #include "longhaul/hub/hub.h"
 #include "longhaul/sync/replica.h"
+#include "longhaul/sync/sent_log.h"
 #include "longhaul/transport/local.h"
 #include "tests/hub/ledger.h"
 #include "tests/sync/quadratic_workload.h"
@@ -54,6 +56,10 @@ struct HubRunSetup {
   // A checkpoint for whoever comes back: after so many steps, or every so many; 0: none.
   std::uint64_t save_after = 0;
   std::uint64_t save_every = 0;
+  std::optional<Recipe> other_recipe{};  // in place of `recipe`
+  std::optional<Plan> announced{};       // comes with every mean
+  LocalStep local_step = LocalStep::kOurs;
+  std::filesystem::path sent_logs{};  // a directory for what replicas have sent; none: they forget
 };
 
 // What a replica saved, and what the books said then.
@@ -87,9 +93,10 @@ inline std::vector<Part> parts_of(const std::string& recipe, std::size_t element
 }
 
 inline EngineSetup engine_setup_of(const HubRunSetup& setup) {
-  Recipe recipe = test_recipe(setup.recipe);
+  Recipe recipe = setup.other_recipe ? *setup.other_recipe : test_recipe(setup.recipe);
   recipe.plan.delay_steps = setup.delay_steps.value_or(recipe.plan.delay_steps);
   return {.recipe = recipe,
+          .local_step = setup.local_step,
           .optimizer = {.kind = OptimizerKind::kMomentum},
           .lr = {.peak = setup.lr, .steps = setup.steps},
           .layers = QuadraticWorkload(setup.elements).layers()};
@@ -109,7 +116,8 @@ inline HubSetup hub_setup_of(const HubRunSetup& setup) {
 }
 
 // Writes down what an engine of that setup takes from each gradient: the gradient itself, or with
-// the late correction what an optimizer of the replica's own makes of it.
+// the late correction what an optimizer of the replica's own makes of it. With the caller's local
+// step it moves the parameters itself, and differently each time: what it draws is not saved.
 class LedgerLearner final : public Learner {
  public:
   LedgerLearner(std::unique_ptr<Learner> inner, const EngineSetup& setup, Ledger* ledger,
@@ -117,6 +125,7 @@ class LedgerLearner final : public Learner {
       : inner_(std::move(inner)),
         passes_(passes),
         is_late_(setup.recipe.plan.merge == Merge::kLate),
+        is_callers_(setup.local_step == LocalStep::kCallers),
         lr_(setup.lr.at(0)),
         optimizer_(setup.optimizer, inner_->parameters().size()),
         ledger_(ledger),
@@ -126,6 +135,10 @@ class LedgerLearner final : public Learner {
   [[nodiscard]] std::span<float> gradient() override { return inner_->gradient(); }
   double compute_gradient() override {
     const double loss = mean_of_passes();
+    if (is_callers_) {
+      move();
+      return loss;
+    }
     if (ledger_ == nullptr) return loss;
     std::vector<double> update(gradient().begin(), gradient().end());
     if (is_late_) {
@@ -138,6 +151,7 @@ class LedgerLearner final : public Learner {
     return loss;
   }
   [[nodiscard]] std::uint32_t passes() const override { return passes_; }
+  std::function<std::uint64_t()> step_now;  // of the engine; for the caller's local step
   // The optimizer goes back with its replica.
   void save(State& state) const override {
     inner_->save(state);
@@ -155,6 +169,17 @@ class LedgerLearner final : public Learner {
  private:
   static constexpr const char* kOptimizer = "ledger_optimizer";
 
+  void move() {
+    static std::atomic<std::uint64_t> draws{0};
+    std::mt19937_64 random(++draws);
+    std::vector<double> update(parameters().size());
+    for (std::size_t i = 0; i < update.size(); ++i) {
+      const float before = parameters()[i];
+      parameters()[i] -= static_cast<float>(lr_) * (gradient()[i] + 0.2F * uniform(random));
+      update[i] = static_cast<double>(before) - static_cast<double>(parameters()[i]);
+    }
+    if (ledger_ != nullptr) ledger_->moved(slot_, step_now(), update);
+  }
   // The gradient is the mean of those of the passes, each of a batch of its own.
   double mean_of_passes() {
     double loss = inner_->compute_gradient();
@@ -172,6 +197,7 @@ class LedgerLearner final : public Learner {
   std::unique_ptr<Learner> inner_;
   std::uint32_t passes_;
   bool is_late_;
+  bool is_callers_;
   double lr_;
   Optimizer optimizer_;
   Ledger* ledger_;
@@ -187,6 +213,7 @@ class TestReplica {
       : setup_(setup),
         slot_(slot),
         resumed_(std::move(saved)),
+        sent_(read_sent()),
         name_("replica-" + std::to_string(slot)),
         workload_(setup.elements),
         learner_(workload_.make_learner(slot), engine_setup_of(setup), setup.ledger, slot,
@@ -194,11 +221,15 @@ class TestReplica {
         network(hub, name_),
         client_(client_setup(), network, clock_),
         exchange_(client_, setup.ledger, slot),
+        log_(setup.sent_logs.empty() ? nullptr
+                                     : std::make_unique<SentLog>(sent_file(), sent_, exchange_)),
         replica_({.engine = engine_setup_of(setup),
                   .step_time = setup.step_time,
-                  .exchange = &exchange_},
+                  .exchange = log_ ? static_cast<Exchange*>(log_.get()) : &exchange_},
                  learner_, client_, workers_, clock_) {
+    learner_.step_now = [this] { return replica_.engine().steps_done(); };
     exchange_.loses_returned = setup.loses_returned;
+    exchange_.announced = setup.announced;
     thread_ = std::thread([this] { run(); });
   }
   ~TestReplica() { stop(); }
@@ -217,9 +248,11 @@ class TestReplica {
   // After wait() or stop().
   [[nodiscard]] const Engine& engine() const { return replica_.engine(); }
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
+  [[nodiscard]] std::span<const float> position() { return learner_.parameters(); }
   [[nodiscard]] std::uint64_t digest() const { return digest_of(engine().shared()); }
   [[nodiscard]] std::size_t reconnections() const { return client_.reconnections(); }
   [[nodiscard]] std::size_t steps() const { return steps_; }
+  [[nodiscard]] bool has_failed() const { return has_failed_; }
   // It has done all steps and taken its leave, or tried to.
   [[nodiscard]] bool has_ended() const { return has_ended_; }
   [[nodiscard]] std::size_t sat_out() const { return sat_out_; }
@@ -230,6 +263,13 @@ class TestReplica {
   [[nodiscard]] std::size_t differing() const { return client_.differing(); }
 
  private:
+  [[nodiscard]] std::filesystem::path sent_file() const {
+    return setup_.sent_logs / ("sent-" + std::to_string(slot_));
+  }
+  [[nodiscard]] SentUpdates read_sent() const {
+    if (setup_.sent_logs.empty() || !resumed_) return {};
+    return SentLog::read(sent_file()).value();
+  }
   ClientSetup client_setup() const {
     const std::span bytes = std::as_bytes(workload_.initial_parameters());
     ClientSetup client{.name = name_,
@@ -241,7 +281,8 @@ class TestReplica {
                        .compute = Seconds(0.01),
                        .silence = setup_.silence};
     if (!resumed_) return client;
-    EXPECT_TRUE(stand_at(resumed_->state, client).ok());
+    const bool does_again = setup_.local_step == LocalStep::kOurs;
+    EXPECT_TRUE(stand_at(resumed_->state, client, does_again ? nullptr : &sent_).ok());
     return client;
   }
   [[nodiscard]] Saved save() const {
@@ -253,7 +294,7 @@ class TestReplica {
     if (!resumed_) return retry([&](Deadline d) { return replica_.start(d); }, limit);
     if (setup_.ledger != nullptr) setup_.ledger->go_back(slot_, resumed_->taken);
     if (setup_.save_every > 0) saved_ = resumed_;
-    return replica_.resume(resumed_->state);
+    return replica_.resume(resumed_->state, sent_);
   }
   [[nodiscard]] bool is_done() const {
     return !setup_.is_open_ended && replica_.engine().steps_done() >= setup_.steps;
@@ -261,7 +302,10 @@ class TestReplica {
 
   void run() {
     const Deadline limit = deadline_after(hub_test_limit());
-    const auto fail = [this](const Error& error) { failure_ = error; };
+    const auto fail = [this](const Error& error) {
+      failure_ = error;
+      has_failed_ = true;
+    };
     if (const Status started = begin(limit); !started.ok()) return fail(started.error());
     while (!is_stopped_ && !is_done()) {
       const Result<StepFacts> facts = replica_.step(deadline_after(Seconds(0.05)));
@@ -275,10 +319,13 @@ class TestReplica {
       steps_ = replica_.engine().steps_done();
       if (facts->stance == Stance::kSitOut) ++sat_out_;
       const bool is_due = setup_.save_every > 0 && steps_ % setup_.save_every == 0;
-      if (is_due || steps_ == setup_.save_after) saved_ = save();
+      if (!is_due && steps_ != setup_.save_after) continue;
+      saved_ = save();
+      if (log_) log_->forget_before(steps_);
     }
     if (!is_stopped_) end(limit);
     if (!has_ended_ && !saved_) saved_ = save();
+    EXPECT_TRUE(!log_ || log_->status().ok());
   }
   void end(Deadline limit) {
     const Result<StepFacts> done = retry([&](Deadline d) { return replica_.finish(d); }, limit);
@@ -305,6 +352,7 @@ class TestReplica {
   HubRunSetup setup_;
   std::size_t slot_;
   std::optional<Saved> resumed_;
+  SentUpdates sent_;
   std::string name_;
   SystemClock clock_;
   Workers workers_{1};
@@ -317,6 +365,7 @@ class TestReplica {
  private:
   HubClient client_;
   LedgerExchange exchange_;
+  std::unique_ptr<SentLog> log_;
   Replica replica_;
   std::optional<Error> failure_;
   std::optional<Saved> saved_;
@@ -326,6 +375,7 @@ class TestReplica {
   std::atomic<double> loss_{0};
   std::atomic<bool> is_stopped_{false};
   std::atomic<bool> has_ended_{false};
+  std::atomic<bool> has_failed_{false};
   std::thread thread_;
 };
 

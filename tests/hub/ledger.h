@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -41,10 +42,21 @@ class Ledger {
       magnitudes_[slot] += std::abs(update[i]);
     }
   }
+  // What a local step that is the caller's has moved.
+  void moved(std::size_t slot, std::uint64_t step, const std::vector<double>& update) {
+    const MutexLock lock(mutex_);
+    moves_[slot].push_back({.life = lives_[slot], .step = step, .update = update});
+    for (const double value : update) magnitudes_[slot] += std::abs(value);
+  }
   void submitted(SlotRound what, const ByteBuffer& payload) {
     const MutexLock lock(mutex_);
-    submitted_[what].push_back(
-        {.digest = digest_of(payload), .values = values_of(what.second, payload)});
+    Submitted sent{.digest = digest_of(payload),
+                   .life = lives_[what.first],
+                   .values = values_of(what.second, payload)};
+    for (const Submitted& earlier : submitted_[what]) {
+      if (earlier.digest == sent.digest) sent.life = std::min(sent.life, earlier.life);
+    }
+    submitted_[what].push_back(std::move(sent));
     undone_.erase(what);
   }
   void collected(SlotRound what, const Mean& mean) {
@@ -68,10 +80,12 @@ class Ledger {
     std::vector<double> sum;
     double magnitude = 0;
     std::set<SlotRound> submitted;
+    std::size_t moves = 0;  // of the caller's local steps
   };
   [[nodiscard]] Taken taken(std::size_t slot) const {
     const MutexLock lock(mutex_);
     Taken taken{.submitted = submitted_by(slot)};
+    taken.moves = moves_of(slot).size();
     if (!updates_.contains(slot)) return taken;
     taken.sum = updates_.at(slot);
     taken.magnitude = magnitudes_.at(slot);
@@ -79,8 +93,12 @@ class Ledger {
   }
   void go_back(std::size_t slot, const Taken& taken) {
     const MutexLock lock(mutex_);
+    ++lives_[slot];
+    const auto moves = moves_.find(slot);
+    for (std::size_t i = taken.moves; moves != moves_.end() && i < moves->second.size(); ++i)
+      moves->second[i].is_lost = true;
     updates_[slot] = taken.sum;
-    magnitudes_[slot] = taken.magnitude;
+    if (moves == moves_.end()) magnitudes_[slot] = taken.magnitude;
     for (const SlotRound& what : submitted_by(slot)) {
       if (!taken.submitted.contains(what)) undone_.insert(what);
     }
@@ -110,6 +128,9 @@ class Ledger {
     const MutexLock lock(mutex_);
     std::vector<SlotRound> lost;
     for (const auto& [what, sent] : submitted_) {
+      const bool is_empty =
+          std::ranges::all_of(sent.back().values, [](double v) { return v == 0; });
+      if (is_empty) continue;
       if (!is_in(what, sent.back()) && !returned_.contains(what) && !undone_.contains(what))
         lost.push_back(what);
     }
@@ -120,7 +141,8 @@ class Ledger {
   // gone on from where it was, or from a checkpoint, and has merged everything.
   [[nodiscard]] double imbalance(std::size_t slot, std::span<const float> residual) const {
     const MutexLock lock(mutex_);
-    std::vector<double> off = updates_.at(slot);
+    std::vector<double> off = moves_.contains(slot) ? kept_moves(slot) : updates_.at(slot);
+    off.resize(elements_);  // it may never have come to a step
     for (std::size_t i = 0; i < elements_; ++i) off[i] -= static_cast<double>(residual[i]);
     for (const auto& [id, round] : rounds_) {
       const Submitted* own = taken_from({slot, id});
@@ -130,7 +152,35 @@ class Ledger {
     }
     double sum = 0;
     for (const double value : off) sum += std::abs(value);
-    return sum / magnitudes_.at(slot);
+    const double magnitude = magnitudes_.at(slot);
+    return magnitude > 0 ? sum / magnitude : sum;
+  }
+
+  // Of the caller's local steps: all that a replica moved, but not what its process lost when it
+  // ended. Of the steps after a checkpoint those moves are kept that were sent: of each element up
+  // to the last update that has it.
+  [[nodiscard]] std::vector<double> kept(std::size_t slot) const {
+    const MutexLock lock(mutex_);
+    return kept_moves(slot);
+  }
+  [[nodiscard]] std::size_t moves_lost(std::size_t slot) const {
+    const MutexLock lock(mutex_);
+    return static_cast<std::size_t>(std::ranges::count(moves_of(slot), true, &Move::is_lost));
+  }
+  // Steps that a process made though one before it had submitted an update of that step or later.
+  [[nodiscard]] std::size_t done_again(std::size_t slot) const {
+    const MutexLock lock(mutex_);
+    std::map<std::size_t, std::uint64_t> ends;  // behind the last that each life submitted first
+    for (const auto& [what, sent] : submitted_) {
+      if (what.first != slot) continue;
+      for (const Submitted& one : sent)
+        ends[one.life] = std::max(ends[one.life], what.second.step + 1);
+    }
+    std::size_t again = 0;
+    for (const Move& move : moves_of(slot)) {
+      for (const auto& [life, end] : ends) again += life < move.life && move.step < end ? 1 : 0;
+    }
+    return again;
   }
 
   // Means that are not the sum of what their contributors sent over the number of members.
@@ -151,8 +201,43 @@ class Ledger {
   };
   struct Submitted {
     std::uint64_t digest = 0;
+    std::size_t life = 0;  // the first that sent it
     std::vector<double> values;
   };
+  struct Move {
+    std::size_t life = 0;
+    std::uint64_t step = 0;
+    std::vector<double> update;
+    bool is_lost = false;  // with its process: made after the checkpoint that the next one had
+  };
+
+  [[nodiscard]] std::span<const Move> moves_of(std::size_t slot) const REQUIRES(mutex_) {
+    const auto moves = moves_.find(slot);
+    return moves == moves_.end() ? std::span<const Move>() : std::span(moves->second);
+  }
+  [[nodiscard]] std::vector<double> kept_moves(std::size_t slot) const REQUIRES(mutex_) {
+    std::map<std::size_t, std::vector<std::uint64_t>> ends;  // by life and element
+    for (const auto& [what, sent] : submitted_) {
+      if (what.first != slot) continue;
+      for (const Submitted& one : sent) {
+        std::vector<std::uint64_t>& end = ends[one.life];
+        end.resize(elements_);
+        for (std::size_t i = 0; i < one.values.size(); ++i) {
+          std::uint64_t& last = end[parts_.at(what.second.part).first + i];
+          if (one.values[i] != 0) last = std::max(last, what.second.step + 1);
+        }
+      }
+    }
+    std::vector<double> kept(elements_);
+    for (const Move& move : moves_of(slot)) {
+      const auto end = ends.find(move.life);
+      for (std::size_t i = 0; i < elements_; ++i) {
+        const bool was_sent = end != ends.end() && move.step < end->second[i];
+        if (!move.is_lost || was_sent) kept[i] += move.update[i];
+      }
+    }
+    return kept;
+  }
 
   [[nodiscard]] bool is_in(SlotRound what, const Submitted& sent) const REQUIRES(mutex_) {
     const auto round = rounds_.find(what.second);
@@ -207,6 +292,8 @@ class Ledger {
   std::map<RoundId, std::vector<float>> means_ GUARDED_BY(mutex_);
   std::map<RoundId, Round> rounds_ GUARDED_BY(mutex_);
   std::size_t closed_twice_ GUARDED_BY(mutex_) = 0;
+  std::map<std::size_t, std::vector<Move>> moves_ GUARDED_BY(mutex_);  // the caller's
+  std::map<std::size_t, std::size_t> lives_ GUARDED_BY(mutex_);
 };
 
 // Passes everything on and writes it down.
@@ -224,10 +311,12 @@ class LedgerExchange final : public Exchange {
     if (!mean.ok()) return mean;
     if (ledger_ != nullptr) ledger_->collected({slot_, round}, *mean);
     if (loses_returned) mean->returned.clear();
+    if (announced) mean->next_plan = announced;
     return mean;
   }
 
-  bool loses_returned = false;  // to see that the books notice
+  bool loses_returned = false;      // to see that the books notice
+  std::optional<Plan> announced{};  // with every mean, as if a planner had
 
  private:
   Exchange& inner_;

@@ -1,0 +1,72 @@
+// Updates that a replica sent after the checkpoint that it resumed from.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "longhaul/base/check.h"
+#include "longhaul/codec/payload.h"
+#include "longhaul/sync/engine.h"
+
+namespace longhaul {
+namespace {
+
+// Takes what was taken before.
+class SentCodec final : public Codec {
+ public:
+  SentCodec(const ByteBuffer& payload, const PayloadView& view) : payload_(payload), view_(view) {}
+
+  ByteBuffer take(const TakeRequest& request) override {
+    add(view_, -1.0F, request.residual);
+    return payload_;
+  }
+  ByteBuffer take_difference(const TakeDifference& /*request*/, Workers& /*workers*/) override {
+    return payload_;
+  }
+  [[nodiscard]] double expected_bytes(std::size_t /*elements*/, double /*keep*/) const override {
+    return static_cast<double>(payload_.size());
+  }
+
+ private:
+  const ByteBuffer& payload_;
+  const PayloadView& view_;
+};
+
+}  // namespace
+
+// Where the update has a value, nothing is left to tell of that element.
+void Engine::go_to_announced(const Part& part, const PayloadView& sent) {
+  std::vector<float> values(part.count);
+  add(sent, 1.0F, values);
+  const std::vector<float> residual = rule_->residual();
+  const std::span untold = part.of(std::span(residual));
+  const std::span position = part.of(parameters_);
+  for (std::size_t i = 0; i < part.count; ++i) {
+    if (values[i] != 0.0F) position[i] += untold[i];
+  }
+}
+
+Status Engine::submit_again(const SentUpdates& sent) {
+  LONGHAUL_CHECK(!is_half_done());
+  LONGHAUL_CHECK(setup_.local_step == LocalStep::kCallers && has_local_steps(plan_.merge));
+  Payloads payloads(fragments_.size());
+  std::vector<std::pair<std::size_t, PayloadView>> again;  // by fragment
+  for (std::uint32_t i = 0; i < fragments_.size(); ++i) {
+    const auto found = sent.find({.step = step_, .part = i});
+    if (!has_round(fragments_[i]) || found == sent.end() || found->second.empty()) continue;
+    Result<PayloadView> view = PayloadView::parse(found->second, fragments_[i].part.count);
+    if (!view.ok())
+      return std::move(view).error().within("sent update of step " + std::to_string(step_));
+    payloads[i] = found->second;
+    again.emplace_back(i, std::move(view).value());
+  }
+  for (const auto& [i, view] : again) {
+    SentCodec codec(payloads[i], view);
+    (void)rule_->take(
+        now(), {.part = fragments_[i].part, .codec = codec, .kept = taking_of(fragments_[i]).kept});
+  }
+  submit_messages(std::move(payloads));
+  for (const auto& [i, view] : again) go_to_announced(fragments_[i].part, view);
+  return Done{};
+}
+
+}  // namespace longhaul
