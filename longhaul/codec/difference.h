@@ -20,11 +20,16 @@ class DifferenceReader {
 
   // Elements from `first` on.
   void read(std::size_t first, std::span<float> out);
+  // Marks what lies above the cut, and returns a magnitude that is not below the limit of the
+  // request if there is one in the piece.
+  float read_and_mark(std::size_t first, std::span<float> out, float cut,
+                      std::span<std::uint64_t> marks);
   // The same as read() will find them once the local step is made.
   void preview(std::size_t first, std::span<float> out);
 
  private:
-  void subtract_told(std::size_t first, std::span<float> out);
+  template <typename Changed>
+  bool subtract_told(std::size_t first, std::span<float> out, const Changed& changed);
   void decode(std::size_t tile);
 
   const TakeDifference& request_;

@@ -38,6 +38,10 @@ void feed_and_mark(std::span<float> residual, const Feed& feed, float threshold,
 // Marks without changing anything.
 void mark(std::span<const float> values, float threshold, std::span<std::uint64_t> marks);
 
+// out = a - b, marked; returns its largest magnitude, infinity if there is a NaN.
+float difference_and_mark(std::span<const float> a, std::span<const float> b, std::span<float> out,
+                          float threshold, std::span<std::uint64_t> marks);
+
 // The ascending positions of the set bits of a bit string, modulo 2^16; bit 0 is the lowest of the
 // first byte. `positions` has room for all of them and kSetBitsSlack more, whose contents are then
 // undefined. Returns how many.

@@ -44,6 +44,13 @@ void feed_and_mark(std::span<float> residual, const Feed& feed, float threshold,
   }
 }
 
+float difference_and_mark(std::span<const float> a, std::span<const float> b, std::span<float> out,
+                          float threshold, std::span<std::uint64_t> marks) {
+  plain::difference(a, b, out);
+  plain::feed_and_mark(out, {}, threshold, marks);
+  return plain::largest_magnitude(out);
+}
+
 std::size_t set_bits(std::span<const std::byte> bits, std::span<std::uint16_t> positions) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < 8 * bits.size(); ++i) {

@@ -12,6 +12,8 @@ namespace longhaul::kernels::plain {
 void feed(std::span<float> residual, const Feed& feed);
 void feed_and_mark(std::span<float> residual, const Feed& feed, float threshold,
                    std::span<std::uint64_t> marks);
+float difference_and_mark(std::span<const float> a, std::span<const float> b, std::span<float> out,
+                          float threshold, std::span<std::uint64_t> marks);
 std::size_t set_bits(std::span<const std::byte> bits, std::span<std::uint16_t> positions);
 std::size_t count_at_least(std::span<const float> values, float threshold);
 Range magnitude_range(std::span<const float> values);

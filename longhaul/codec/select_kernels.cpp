@@ -108,6 +108,47 @@ void feed_and_mark_loop(std::span<float> residual, const Feed& feed, float thres
                        marks.subspan(whole / 64));
 }
 
+// One byte of marks for eight elements.
+HWY_INLINE void mark_difference(const float* a, const float* b, float threshold, float* out,
+                                std::uint8_t* marks, hn::Vec<Words>& largest) {
+  const Floats d;
+  const Words dw;
+  const auto limit = hn::Set(d, threshold);
+  unsigned byte = 0;
+  for (std::size_t j = 0; j < std::max<std::size_t>(kWidth, 8); j += kWidth) {
+    const auto v = hn::Sub(hn::LoadU(d, a + j), hn::LoadU(d, b + j));
+    hn::StoreU(v, d, out + j);
+    const auto magnitude = hn::Abs(v);
+    largest = hn::Max(largest, hn::BitCast(dw, magnitude));
+    if constexpr (kWidth >= 8) {
+      hn::StoreMaskBits(d, hn::Ge(magnitude, limit), marks);
+    } else {
+      std::uint8_t part[8] = {};
+      hn::StoreMaskBits(d, hn::Ge(magnitude, limit), part);
+      byte |= static_cast<unsigned>(part[0]) << j;
+    }
+  }
+  if constexpr (kWidth < 8) *marks = static_cast<std::uint8_t>(byte);
+}
+
+std::uint32_t difference_and_mark_target(std::span<const float> a, std::span<const float> b,
+                                         std::span<float> out, float threshold,
+                                         std::span<std::uint64_t> marks) {
+  constexpr std::size_t kGroup = std::max<std::size_t>(kWidth, 8);
+  const Words dw;
+  auto largest = hn::Zero(dw);
+  auto* bytes = reinterpret_cast<std::uint8_t*>(marks.data());
+  const std::size_t whole = out.size() / 64 * 64;
+  for (std::size_t i = 0; i < whole; i += kGroup) {
+    mark_difference(a.data() + i, b.data() + i, threshold, out.data() + i, bytes + i / 8, largest);
+  }
+  const std::uint32_t most = hn::GetLane(hn::MaxOfLanes(dw, largest));
+  if (whole == out.size()) return most;
+  const float tail = plain::difference_and_mark(
+      a.subspan(whole), b.subspan(whole), out.subspan(whole), threshold, marks.subspan(whole / 64));
+  return std::max(most, std::bit_cast<std::uint32_t>(tail));
+}
+
 void feed_target(std::span<float> residual, const Feed& feed) {
   const bool adds = !feed.increment.empty();
   const bool decays = feed.decay != 1.0F;
@@ -132,8 +173,11 @@ constexpr std::size_t kFew = 4;
 
 // Both write past the last position: the next word writes over it.
 HWY_INLINE void write_few(std::uint64_t word, std::size_t base, std::uint16_t* next) {
+  // With a bit that is always there, the compiler makes no branch of words that run out of bits.
+  constexpr std::uint64_t kLast = std::uint64_t{1} << 63U;
   for (std::size_t i = 0; i < kFew; ++i) {
-    next[i] = static_cast<std::uint16_t>(base + static_cast<std::size_t>(std::countr_zero(word)));
+    next[i] =
+        static_cast<std::uint16_t>(base + static_cast<std::size_t>(std::countr_zero(word | kLast)));
     word &= word - 1;
   }
 }
@@ -158,13 +202,10 @@ HWY_INLINE void write_many(std::uint64_t word, std::size_t base, std::uint16_t* 
 
 HWY_INLINE std::uint16_t* set_bits_of_word(std::uint64_t word, std::size_t base,
                                            std::uint16_t* next) {
-  if (word == 0) return next;
+  // Always, as whether there are any is anybody's guess; more than a few are rare, or the rule.
   const auto count = static_cast<std::size_t>(std::popcount(word));
-  if (count <= kFew) {
-    write_few(word, base, next);
-  } else {
-    write_many(word, base, next);
-  }
+  write_few(word, base, next);
+  if (count > kFew) write_many(word, base, next);
   return next + count;
 }
 
@@ -240,6 +281,7 @@ namespace longhaul::kernels {
 
 HWY_EXPORT(feed_target);
 HWY_EXPORT(feed_and_mark_target);
+HWY_EXPORT(difference_and_mark_target);
 HWY_EXPORT(set_bits_target);
 HWY_EXPORT(count_at_least_target);
 HWY_EXPORT(largest_magnitude_target);
@@ -262,6 +304,15 @@ void mark(std::span<const float> values, float threshold, std::span<std::uint64_
   // Without increment and decay the loop only reads.
   const std::span unchanged(const_cast<float*>(values.data()), values.size());
   HWY_DYNAMIC_DISPATCH(feed_and_mark_target)(unchanged, Feed{}, threshold, marks);
+}
+
+float difference_and_mark(std::span<const float> a, std::span<const float> b, std::span<float> out,
+                          float threshold, std::span<std::uint64_t> marks) {
+  LONGHAUL_CHECK(a.size() == out.size() && b.size() == out.size());
+  LONGHAUL_CHECK_GE(marks.size(), mark_words(out.size()));
+  const std::uint32_t bits =
+      HWY_DYNAMIC_DISPATCH(difference_and_mark_target)(a, b, out, threshold, marks);
+  return std::bit_cast<float>(std::min(bits, kInfinityBits));
 }
 
 std::size_t set_bits(std::span<const std::byte> bits, std::span<std::uint16_t> positions) {

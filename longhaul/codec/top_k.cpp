@@ -59,9 +59,8 @@ class Pieces {
       return here;
     }
     if (!source_.is_read && source_.difference->move) source_.difference->move(first, count);
-    reader_->read(first, scratch);
-    kernels::mark(scratch, cut, marks);
-    is_usable_ = is_usable_ && kernels::largest_magnitude(scratch) < source_.difference->limit;
+    const float largest = reader_->read_and_mark(first, scratch, cut, marks);
+    is_usable_ = is_usable_ && largest < source_.difference->limit;
     return scratch;
   }
 

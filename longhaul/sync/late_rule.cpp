@@ -15,35 +15,51 @@
 namespace longhaul {
 namespace {
 
-constexpr std::size_t kAhead = 16;  // elements between a prefetch and its use
+constexpr std::size_t kBlock = 4096;  // elements of a tile that are merged together, in L1
 
-// Some elements of a tile, by position. Between tiles all values are zero and nothing is marked.
-struct MarkedTile {
-  explicit MarkedTile(std::size_t elements)
-      : mean(std::min(elements, kTileElements)), own(mean.size()) {}
+// What a mean and the replica's own message have of one tile, and their sums over a block of it.
+// Between blocks all sums are zero and nothing is marked.
+struct SparseScratch {
+  // Of a payload in a tile; those before `next` are added.
+  struct Entries {
+    TileEntries decoded;
+    std::size_t next = 0;
+  };
 
-  void add(const PayloadView& payload, std::size_t tile, float weight, std::vector<float>& out) {
-    payload.entries_of(tile, entries);
-    for (std::size_t i = 0; i < entries.positions.size(); ++i) {
-      const std::size_t position = entries.positions[i];
-      out[position] += weight * entries.values[i];
-      marks[position / 64] |= std::uint64_t{1} << (position % 64);
+  void decode(const PayloadView& payload, std::size_t tile, Entries& entries) {
+    payload.entries_of(tile, entries.decoded);
+    entries.next = 0;
+  }
+
+  // Adds the entries of a block, and calls fetch(position) for each.
+  template <typename Fetch>
+  void add(Entries& entries, std::size_t begin, float weight, std::array<float, kBlock>& out,
+           const Fetch& fetch) {
+    const TileEntries& all = entries.decoded;
+    for (; entries.next < all.positions.size(); ++entries.next) {
+      const std::size_t position = all.positions[entries.next];
+      if (position >= begin + kBlock) return;
+      const std::size_t i = position - begin;
+      out[i] += weight * all.values[entries.next];
+      marks[i / 64] |= std::uint64_t{1} << (i % 64);
+      fetch(position);
     }
   }
 
   // The marked positions, ascending; clears the marks.
-  std::span<const std::uint16_t> take_positions(std::size_t count) {
-    const std::span used = std::span(marks).first(kernels::mark_words(count));
-    entries.positions.clear();
-    append_marked(used, entries.positions);
-    std::ranges::fill(used, 0U);
-    return entries.positions;
+  std::span<const std::uint16_t> take_positions() {
+    positions.clear();
+    append_marked(marks, positions);
+    marks.fill(0);
+    return positions;
   }
 
-  std::vector<float> mean;
-  std::vector<float> own;
-  std::array<std::uint64_t, kernels::mark_words(kTileElements)> marks{};
-  TileEntries entries;
+  std::vector<Entries> terms;
+  Entries own;
+  std::array<float, kBlock> mean_sum{};
+  std::array<float, kBlock> own_sum{};
+  std::array<std::uint64_t, kernels::mark_words(kBlock)> marks{};
+  Scratch<std::uint16_t> positions;
 };
 
 struct DenseScratch {
@@ -110,14 +126,14 @@ class LateRule final : public MergeRule {
         own.unit == Unit::kMove ? 1.0F : move_of_gradient(setup_.optimizer, now.lr);
     const bool is_sparse = mean.is_sparse() && !(own.payload && own.payload->is_dense());
     const std::vector<TileRange> ranges = split_tiles(tile_count(part.count), workers_);
-    while (marked_.size() < ranges.size()) marked_.emplace_back(shared_.size());
     workers_.run(ranges.size(), [&](std::size_t i) {
-      DenseScratch scratch;
+      SparseScratch sparse;
+      DenseScratch dense;
       for (std::size_t tile = ranges[i].first; tile < ranges[i].end; ++tile) {
         if (is_sparse) {
-          merge_sparse(tile, mean, own, factor, marked_[i]);
+          merge_sparse(tile, mean, own, factor, sparse);
         } else {
-          merge_dense(tile, mean, own, factor, scratch);
+          merge_dense(tile, mean, own, factor, dense);
         }
       }
     });
@@ -174,30 +190,29 @@ class LateRule final : public MergeRule {
   }
 
   void merge_sparse(std::size_t tile, const Mean& mean, const UnmergedMessage& own, float factor,
-                    MarkedTile& marked) {
-    for (const MeanTerm& term : mean.terms)
-      marked.add(term.payload, tile, term.weight, marked.mean);
-    if (own.payload && setup_.computes) marked.add(*own.payload, tile, own.weight, marked.own);
+                    SparseScratch& scratch) {
+    scratch.terms.resize(mean.terms.size());
+    for (std::size_t i = 0; i < mean.terms.size(); ++i)
+      scratch.decode(mean.terms[i].payload, tile, scratch.terms[i]);
+    const bool has_own = own.payload && setup_.computes;
+    if (has_own) scratch.decode(*own.payload, tile, scratch.own);
     const std::span shared = tile_of(shared_, own.part, tile);
-    const std::span positions = marked.take_positions(shared.size());
-    // Added to zero, it is never -0, which would change the sign of a zero.
-    const auto take_move = [&](std::size_t i) {
-      return 0.0F + factor * std::exchange(marked.mean[i], 0.0F);
-    };
-    if (!setup_.computes) {
-      for (const std::size_t i : positions) shared[i] -= take_move(i);
-      return;
-    }
     const std::span x = tile_of(parameters_, own.part, tile);
-    for (std::size_t k = 0; k < positions.size(); ++k) {
-      // Both were last touched a whole model ago.
-      const std::size_t soon = positions[std::min(k + kAhead, positions.size() - 1)];
-      __builtin_prefetch(&shared[soon], 1);
-      __builtin_prefetch(&x[soon], 1);
-      const std::size_t i = positions[k];
-      const float move = take_move(i);
-      shared[i] -= move;
-      x[i] -= move - std::exchange(marked.own[i], 0.0F);
+    // Both were last touched a whole model ago.
+    const auto fetch = [&](std::size_t i) {
+      __builtin_prefetch(&shared[i], 1);
+      __builtin_prefetch(&x[i], 1);
+    };
+    for (std::size_t begin = 0; begin < shared.size(); begin += kBlock) {
+      for (std::size_t i = 0; i < mean.terms.size(); ++i)
+        scratch.add(scratch.terms[i], begin, mean.terms[i].weight, scratch.mean_sum, fetch);
+      if (has_own) scratch.add(scratch.own, begin, own.weight, scratch.own_sum, fetch);
+      for (const std::size_t i : scratch.take_positions()) {
+        // Added to zero, it is never -0, which would change the sign of a zero.
+        const float move = 0.0F + factor * std::exchange(scratch.mean_sum[i], 0.0F);
+        shared[begin + i] -= move;
+        if (setup_.computes) x[begin + i] -= move - std::exchange(scratch.own_sum[i], 0.0F);
+      }
     }
   }
 
@@ -241,7 +256,6 @@ class LateRule final : public MergeRule {
   Optimizer& optimizer_;
   Workers& workers_;
   Unmerged unmerged_;
-  std::vector<MarkedTile> marked_;  // saves fresh pages from merge to merge
 };
 
 }  // namespace

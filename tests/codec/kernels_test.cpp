@@ -104,6 +104,25 @@ TEST(Kernels, MarkLikeThePlainOne) {
   });
 }
 
+TEST(Kernels, MarkADifferenceLikeThePlainOne) {
+  const std::vector<float> a = mixed_update(kLargest + 8, 5);
+  const std::vector<float> b = mixed_update(kLargest + 8, 6);
+  for_each_span([&](std::size_t offset, std::size_t size) {
+    const std::span minuend = std::span(a).subspan(offset, size);
+    const std::span subtrahend = std::span(b).subspan(offset + 1, size);
+    std::vector<float> got(size);
+    std::vector<float> expected(size);
+    std::vector<std::uint64_t> marks(mark_words(kLargest) + 1, ~std::uint64_t{0});
+    std::vector<std::uint64_t> expected_marks = marks;
+    const float largest = difference_and_mark(minuend, subtrahend, got, 1.0F, marks);
+    EXPECT_EQ(largest,
+              plain::difference_and_mark(minuend, subtrahend, expected, 1.0F, expected_marks));
+    ASSERT_TRUE(same_bits(got, expected));
+    ASSERT_EQ(marks, expected_marks);
+    EXPECT_EQ(largest, largest_magnitude(got));
+  });
+}
+
 TEST(Kernels, FindSetBitsLikeThePlainOne) {
   std::mt19937_64 random(13);
   for_each_span([&](std::size_t offset, std::size_t size) {
