@@ -96,14 +96,15 @@ class BenchExchange final : public Exchange {
   BenchExchange(const CodecSpec& codec, std::size_t elements, Workers& workers) {
     for (std::size_t i = 0; i < kOthers; ++i) {
       Floats update = noise(elements, 100 + i, 1e-3F);
-      others_.push_back(term_of(
-          make_codec(codec, {}, workers)->take({.residual = update, .keep_ratio = kKeepRatio}),
-          elements));
+      ByteBuffer bytes =
+          make_codec(codec, {}, workers)->take({.residual = update, .keep_ratio = kKeepRatio});
+      others_.push_back(
+          {.payload = CheckedPayload::of_sealed(std::move(bytes), elements), .weight = kShare});
     }
   }
 
   void submit(Update update) override {
-    own_.emplace(update.round, term_of(std::move(update.payload), update.elements));
+    own_[update.round] = {.payload = std::move(update.payload), .weight = kShare};
   }
 
   Result<Mean> collect(RoundId round, Deadline /*deadline*/) override {
@@ -113,14 +114,10 @@ class BenchExchange final : public Exchange {
   }
 
  private:
-  static MeanTerm term_of(ByteBuffer payload, std::size_t elements) {
-    auto bytes = std::make_shared<const ByteBuffer>(std::move(payload));
-    PayloadView view = PayloadView::parse(*bytes, elements).value();
-    return {.bytes = std::move(bytes), .payload = std::move(view), .weight = 1.0F / (kOthers + 1)};
-  }
+  static constexpr float kShare = 1.0F / (kOthers + 1);
 
-  std::vector<MeanTerm> others_;
-  std::map<RoundId, MeanTerm> own_;
+  std::vector<WeightedPayload> others_;
+  std::map<RoundId, WeightedPayload> own_;
 };
 
 struct Row {

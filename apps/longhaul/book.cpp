@@ -56,12 +56,11 @@ Json Book::entry(const std::string& event, RoundId round) const {
           {"life", life_},  {"step", round.step}, {"part", round.part}};
 }
 
-std::vector<float> Book::values_of(RoundId round, ByteView payload) const {
+std::vector<float> Book::values_of(RoundId round, const CheckedPayload& payload) const {
   std::vector<float> values(account_.size());
   if (payload.empty()) return values;
   const std::span<float> own = replica_->engine().part(round.part).of(std::span(values));
-  const Result<PayloadView> view = PayloadView::parse(payload, own.size());
-  if (view.ok()) add(*view, 1.0F, own);
+  add(payload.view(), 1.0F, own);
   return values;
 }
 
@@ -95,7 +94,7 @@ double Book::compute_gradient() {
 
 void Book::submit(Update update) {
   Json line = entry("submitted", update.round);
-  line["digest"] = digest_text(digest_of(update.payload));
+  line["digest"] = digest_text(update.payload.digest());
   line["bytes"] = update.payload.size();
   put_vector(line, values_of(update.round, update.payload));
   file_.write(line);
@@ -108,7 +107,7 @@ Result<Mean> Book::collect(RoundId round, Deadline deadline) {
   if (!mean.ok()) return mean;
   if (replica_->restarts() != restarts_) begin_life();
   settle(*mean);
-  if (loses_returned) mean->returned.clear();
+  if (loses_returned) mean->returned = {};
   return mean;
 }
 
@@ -119,11 +118,12 @@ void Book::settle(const Mean& mean) {
     for (std::size_t i = 0; i < values.size(); ++i) account_[i] -= static_cast<double>(values[i]);
   }
   Json line = entry("merged", mean.round);
-  line["digest"] = digest_text(*mean.values);
+  const std::vector<float> of_part = mean.to_vector();
+  line["digest"] = digest_text(of_part);
   line["returned"] =
-      mean.returned.empty() ? Json(nullptr) : Json(digest_text(digest_of(ByteView(mean.returned))));
+      mean.returned.empty() ? Json(nullptr) : Json(digest_text(mean.returned.digest()));
   std::vector<float> values(account_.size());
-  std::ranges::copy(*mean.values,
+  std::ranges::copy(of_part,
                     replica_->engine().part(mean.round.part).of(std::span(values)).begin());
   put_vector(line, values);
   file_.write(line);

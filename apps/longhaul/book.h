@@ -68,7 +68,7 @@ class Book final : private Learner, private Exchange {
   void begin_life();
   void settle(const Mean& mean);
   // One value per element of the model; zero outside the part.
-  [[nodiscard]] std::vector<float> values_of(RoundId round, ByteView payload) const;
+  [[nodiscard]] std::vector<float> values_of(RoundId round, const CheckedPayload& payload) const;
   [[nodiscard]] nlohmann::ordered_json entry(const std::string& event, RoundId round) const;
 
   BookFile& file_;
@@ -79,10 +79,10 @@ class Book final : private Learner, private Exchange {
   // A process begins, or its state is replaced: residual and updates on their way are gone.
   std::size_t life_ = 0;
   std::size_t restarts_ = 0;
-  bool is_exact_ = true;                // every gradient went to the residual as it was
-  std::vector<double> account_;         // Σ gradients - Σ contributions to means
-  double magnitude_ = 0;                // Σ |gradient|
-  std::map<RoundId, ByteBuffer> sent_;  // not collected yet
+  bool is_exact_ = true;                    // every gradient went to the residual as it was
+  std::vector<double> account_;             // Σ gradients - Σ contributions to means
+  double magnitude_ = 0;                    // Σ |gradient|
+  std::map<RoundId, CheckedPayload> sent_;  // not collected yet
 };
 
 }  // namespace longhaul::apps

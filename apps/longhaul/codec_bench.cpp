@@ -122,26 +122,18 @@ SumBenchRow measure_sum(const CodecBenchOptions& options, Workers& workers, Buff
   const CodecSpec spec{.kind = CodecKind::kTopK, .values = ValueFormat::k2Bit};
   SumBenchRow row{.codec = spec.name()};
   const std::unique_ptr<Codec> codec = make_codec(spec, {}, workers);
-  std::vector<ByteBuffer> payloads;
-  std::vector<PayloadView> views;
-  std::vector<Contribution> contributions;
-  payloads.reserve(row.payloads);
-  views.reserve(row.payloads);
-  contributions.reserve(row.payloads);
+  std::vector<WeightedPayload> payloads;
   std::size_t entries = 0;
   for (std::size_t i = 0; i < row.payloads; ++i) {
     fill_gradient(++buffers.seed, buffers.residual);
-    payloads.push_back(codec->take({.residual = buffers.residual, .keep_ratio = row.ratio}));
+    ByteBuffer bytes = codec->take({.residual = buffers.residual, .keep_ratio = row.ratio});
+    payloads.push_back({.payload = CheckedPayload::of_sealed(std::move(bytes), options.elements),
+                        .weight = 0.125F});
+    entries += payloads.back().payload.view().values();
   }
-  for (const ByteBuffer& payload : payloads) {
-    views.push_back(PayloadView::parse(payload, options.elements).value());
-    entries += views.back().values();
-  }
-  for (const PayloadView& view : views)
-    contributions.push_back({.payload = &view, .weight = 0.125F});
   std::vector<double> seconds;
   for (std::size_t i = 0; i < options.repetitions + kWarmUps; ++i) {
-    const double s = seconds_of([&] { sum_payloads(contributions, buffers.out, workers); });
+    const double s = seconds_of([&] { sum_payloads(payloads, buffers.out, workers); });
     if (i >= kWarmUps) seconds.push_back(s);
   }
   row.ns_per_entry = 1e9 * quantile(seconds, 0.5) / static_cast<double>(entries);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -16,6 +17,8 @@ namespace longhaul {
 
 using ByteBuffer = Scratch<std::byte>;
 using ByteView = std::span<const std::byte>;
+// Shared: a payload is in a round, on its way to many replicas and in the journal at once.
+using SharedBytes = std::shared_ptr<const ByteBuffer>;
 
 // Unaligned little-endian access; the caller answers for sizeof(T) bytes at `at`.
 template <std::unsigned_integral T>

@@ -37,7 +37,7 @@ struct TakeRequest {
 struct TakeDifference {
   std::span<const float> shared;
   std::span<const float> position;
-  std::span<const Contribution> told;  // payloads that are on their way
+  std::span<const WeightedPayload> told;  // payloads that are on their way
   // If set: writes the position. Called once for each piece of it before that is read, from several
   // threads. `preview` gives a few elements of what it will write.
   std::function<void(std::size_t first, std::size_t count)> move;

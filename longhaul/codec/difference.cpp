@@ -17,9 +17,9 @@ bool DifferenceReader::subtract_told(std::size_t first, std::span<float> out,
   const std::size_t begin = first % kTileElements;
   bool is_dense = false;
   for (std::size_t i = 0; i < told_.size(); ++i) {
-    const Contribution& told = request_.told[i];
+    const WeightedPayload& told = request_.told[i];
     const std::span<const float> values = told_[i].values;
-    if (told.payload->is_dense()) {
+    if (told.payload.view().is_dense()) {
       is_dense = true;
       kernels::add_scaled(values.subspan(begin, out.size()), -told.weight, out);
       continue;
@@ -65,7 +65,7 @@ void DifferenceReader::preview(std::size_t first, std::span<float> out) {
 void DifferenceReader::decode(std::size_t tile) {
   tile_ = tile;
   for (std::size_t i = 0; i < told_.size(); ++i) {
-    const PayloadView& payload = *request_.told[i].payload;
+    const PayloadView& payload = request_.told[i].payload.view();
     if (!payload.is_dense()) {
       payload.entries_of(tile, told_[i]);
       continue;

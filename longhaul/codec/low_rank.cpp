@@ -151,9 +151,7 @@ ByteBuffer take_factors(const TakeRequest& request, const MatrixLayout& layout, 
   const PayloadHeader header{.kind = PayloadKind::kLowRank, .format = format, .elements = elements};
   ByteBuffer payload = seal_payload(header, {&body, 1});
   // What was sent is what the decoder makes of it, so the decoder says what to remove.
-  const Result<PayloadView> view = PayloadView::parse(payload, elements);
-  LONGHAUL_CHECK(view.ok());
-  add(*view, -1.0F, request.residual);
+  add(PayloadView::of_sealed(payload, elements), -1.0F, request.residual);
   return payload;
 }
 
@@ -326,9 +324,14 @@ bool have_in_common(std::span<const LowRankBody* const> bodies, bool is_left) {
 
 }  // namespace
 
-std::optional<ByteBuffer> sum_of_factors(std::span<const Contribution> contributions) {
+std::optional<ByteBuffer> sum_of_factors(std::span<const WeightedPayload> payloads) {
   std::vector<const LowRankBody*> bodies;
-  for (const Contribution& one : contributions) bodies.push_back(one.payload->low_rank());
+  std::vector<float> weights;
+  for (const WeightedPayload& one : payloads) {
+    if (one.payload.empty()) continue;
+    bodies.push_back(one.payload.view().low_rank());
+    weights.push_back(one.weight);
+  }
   if (bodies.empty() || std::ranges::find(bodies, nullptr) != bodies.end()) return std::nullopt;
   const LowRankBody& first = *bodies.front();
   for (const LowRankBody* body : bodies) {
@@ -338,7 +341,7 @@ std::optional<ByteBuffer> sum_of_factors(std::span<const Contribution> contribut
   if (!is_left_fixed && !have_in_common(bodies, false)) return std::nullopt;
   std::vector<float> sum(first.factors.size(), 0.0F);
   for (std::size_t i = 0; i < bodies.size(); ++i)
-    kernels::add_scaled(bodies[i]->factors, contributions[i].weight, sum);
+    kernels::add_scaled(bodies[i]->factors, weights[i], sum);
   ByteWriter out;
   out.u32(static_cast<std::uint32_t>(first.blocks.size()));
   for (const Block& block : first.blocks) {

@@ -83,7 +83,7 @@ class SharedLowRank final : public Codec {
 };
 
 // The weighted sum of payloads that have one factor in common, as one of the same form, in fp32.
-// Nothing, if they have not.
-std::optional<ByteBuffer> sum_of_factors(std::span<const Contribution> contributions);
+// Nothing, if they have not. Empty ones are left out.
+std::optional<ByteBuffer> sum_of_factors(std::span<const WeightedPayload> payloads);
 
 }  // namespace longhaul

@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -12,6 +13,8 @@ namespace {
 
 constexpr std::uint32_t kMagic =
     0x50554C48;  // "HLUP" as bytes in the order of the wire: 48 4C 55 50
+constexpr std::size_t kKindOffset = 5;
+constexpr std::size_t kElementsOffset = 8;
 constexpr std::size_t kDigestOffset = 24;
 
 std::uint64_t payload_digest(ByteView bytes) {
@@ -85,6 +88,11 @@ Result<PayloadBody> parse_body(PayloadKind kind, ByteView bytes, const BodyConte
 
 }  // namespace
 
+std::uint64_t claimed_elements(ByteView bytes) {
+  if (bytes.size() < kPayloadHeaderBytes) return 0;
+  return load_le<std::uint64_t>(bytes.data() + kElementsOffset);
+}
+
 ByteBuffer seal_payload(const PayloadHeader& header, std::span<const ByteBuffer> body_parts) {
   std::size_t body_bytes = 0;
   for (const ByteBuffer& part : body_parts) body_bytes += part.size();
@@ -119,6 +127,20 @@ Result<PayloadView> PayloadView::parse(ByteView bytes, std::uint64_t elements) {
   return PayloadView(*header, bytes.size(), std::move(body).value());
 }
 
+PayloadView PayloadView::of_sealed(ByteView bytes, std::uint64_t elements) {
+  assert(parse(bytes, elements).ok());
+  LONGHAUL_CHECK_GE(bytes.size(), kPayloadHeaderBytes);
+  const PayloadHeader header{
+      .kind = PayloadKind{static_cast<std::uint8_t>(bytes[kKindOffset])},
+      .format = ValueFormat{static_cast<std::uint8_t>(bytes[kKindOffset + 1])},
+      .elements = elements};
+  const BodyContext context{.format = header.format,
+                            .elements = static_cast<std::size_t>(elements),
+                            .is_sealed_here = true};
+  return {header, bytes.size(),
+          parse_body(header.kind, bytes.subspan(kPayloadHeaderBytes), context).value()};
+}
+
 std::size_t PayloadView::values() const {
   return std::visit([](const auto& body) { return body.values(); }, body_);
 }
@@ -151,6 +173,37 @@ void PayloadView::add_tile(std::size_t tile, float weight, std::span<float> out,
         }
       },
       body_);
+}
+
+Result<CheckedPayload> CheckedPayload::check(ByteBuffer bytes, std::uint64_t elements) {
+  Result<PayloadView> view = PayloadView::parse(bytes, elements);
+  if (!view.ok()) return std::move(view).error();
+  return CheckedPayload({.bytes = std::move(bytes), .view = std::move(view).value()});
+}
+
+Result<CheckedPayload> CheckedPayload::check_update(ByteBuffer bytes, std::uint64_t elements) {
+  if (bytes.empty()) return CheckedPayload();
+  return check(std::move(bytes), elements);
+}
+
+CheckedPayload CheckedPayload::of_sealed(ByteBuffer bytes, std::uint64_t elements) {
+  if (bytes.empty()) return {};
+  PayloadView view = PayloadView::of_sealed(bytes, elements);
+  return CheckedPayload({.bytes = std::move(bytes), .view = std::move(view)});
+}
+
+SharedBytes CheckedPayload::bytes() const {
+  if (empty()) return std::make_shared<const ByteBuffer>();
+  return {content_, &content_->bytes};
+}
+
+std::uint64_t CheckedPayload::digest() const {
+  return empty() ? 0 : load_le<std::uint64_t>(content_->bytes.data() + kDigestOffset);
+}
+
+const PayloadView& CheckedPayload::view() const {
+  LONGHAUL_CHECK(!empty());
+  return content_->view;
 }
 
 void add(const PayloadView& payload, float weight, std::span<float> out) {

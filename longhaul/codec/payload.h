@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <variant>
@@ -26,6 +27,9 @@ struct PayloadHeader {
   std::uint64_t elements = 0;
 };
 
+// How many elements a payload claims to have; 0 if it has no header. Not to be believed.
+std::uint64_t claimed_elements(ByteView bytes);
+
 // Header, digest and the parts of the body in order.
 ByteBuffer seal_payload(const PayloadHeader& header, std::span<const ByteBuffer> body_parts);
 
@@ -43,6 +47,9 @@ class PayloadView {
   // Refuses anything but exactly one well-formed payload of `elements` elements. What it allocates
   // depends on `elements`, which the caller knows, and never on what the bytes claim.
   static Result<PayloadView> parse(ByteView bytes, std::uint64_t elements);
+  // Of bytes that this process has just sealed: neither hashed nor checked for values that are not
+  // finite. Debug builds check everything.
+  static PayloadView of_sealed(ByteView bytes, std::uint64_t elements);
 
   [[nodiscard]] const PayloadHeader& header() const { return header_; }
   [[nodiscard]] std::size_t elements() const { return static_cast<std::size_t>(header_.elements); }
@@ -69,6 +76,43 @@ class PayloadView {
   PayloadHeader header_;
   std::size_t size_bytes_;
   PayloadBody body_;
+};
+
+// A payload whose bytes were checked once, and those bytes: whoever has one need not check again.
+// Copies are cheap, they share both.
+class CheckedPayload {
+ public:
+  CheckedPayload() = default;  // empty: an update without elements
+  // Bytes from outside. Refuses as PayloadView::parse() does.
+  static Result<CheckedPayload> check(ByteBuffer bytes, std::uint64_t elements);
+  // The same for an update, which may have no bytes.
+  static Result<CheckedPayload> check_update(ByteBuffer bytes, std::uint64_t elements);
+  // Bytes that this process has just sealed, as PayloadView::of_sealed(); none: empty.
+  static CheckedPayload of_sealed(ByteBuffer bytes, std::uint64_t elements);
+
+  [[nodiscard]] bool empty() const { return content_ == nullptr; }
+  [[nodiscard]] std::size_t size() const { return empty() ? 0 : content_->bytes.size(); }
+  [[nodiscard]] SharedBytes bytes() const;  // never null
+  // The one in the header, which tells payloads apart; 0 if empty.
+  [[nodiscard]] std::uint64_t digest() const;
+  // Precondition: not empty.
+  [[nodiscard]] const PayloadView& view() const;
+
+ private:
+  struct Content {
+    ByteBuffer bytes;
+    PayloadView view;
+  };
+  explicit CheckedPayload(Content content)
+      : content_(std::make_shared<const Content>(std::move(content))) {}
+
+  std::shared_ptr<const Content> content_;
+};
+
+// A payload in a sum, and its factor. A sum is always formed in the order of its payloads.
+struct WeightedPayload {
+  CheckedPayload payload;
+  float weight = 1.0F;
 };
 
 // out += weight · payload, over all elements.

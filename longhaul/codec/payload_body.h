@@ -28,6 +28,7 @@ enum class PayloadKind : std::uint8_t {
 struct BodyContext {
   ValueFormat format = ValueFormat::kFp32;
   std::size_t elements = 0;
+  bool is_sealed_here = false;  // so values are finite
 };
 
 struct DenseBody {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "longhaul/codec/accumulate.h"
-#include "longhaul/codec/digest.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/client_core.h"
 #include "longhaul/exchange/protocol.h"
@@ -78,10 +77,9 @@ void ClientCore::assemble(RoundId round, TimePoint now) {
   const auto bytes = c.arrived.find(round);
   if (closed == c.closed.end() || bytes == c.arrived.end()) return;
   if (!has_mean(round)) {
-    Result<std::vector<float>> values = values_of(closed->second, bytes->second);
-    if (!values.ok()) return lose(values.error(), now);
-    Mean mean{.round = round,
-              .values = std::make_shared<const std::vector<float>>(std::move(values).value())};
+    Result<std::vector<WeightedPayload>> terms = terms_of(closed->second, std::move(bytes->second));
+    if (!terms.ok()) return lose(terms.error(), now);
+    Mean mean{.round = round, .terms = std::move(terms).value()};
     if (closed->second.has_next_plan()) {
       const Result<Plan> plan = plan_from(closed->second.next_plan());
       if (!plan.ok()) return lose(plan.error(), now);
@@ -98,39 +96,41 @@ void ClientCore::assemble(RoundId round, TimePoint now) {
   means_beyond_.erase(means_beyond_.begin(), means_beyond_.lower_bound(next_mean_));
 }
 
-Result<std::vector<float>> ClientCore::values_of(const v1::Closed& closed,
-                                                 const ByteBuffer& bytes) {
+// All of it as one payload, or those of all contributors in replica order.
+Result<std::vector<WeightedPayload>> ClientCore::terms_of(const v1::Closed& closed,
+                                                          ByteBuffer bytes) {
   if (closed.elements() > setup_.elements) return broken("a mean of more than the model");
-  std::vector<float> values(closed.elements() == 0 ? setup_.elements : closed.elements());
+  const std::size_t elements = closed.elements() == 0 ? setup_.elements : closed.elements();
+  std::vector<WeightedPayload> terms;
+  const auto add_checked = [&](ByteBuffer payload, float weight) -> Status {
+    Result<CheckedPayload> checked = CheckedPayload::check(std::move(payload), elements);
+    if (!checked.ok()) return std::move(checked).error();
+    terms.push_back({.payload = std::move(checked).value(), .weight = weight});
+    return Done{};
+  };
   if (closed.way() != v1::WAY_FORWARDED) {
-    const Result<PayloadView> view = PayloadView::parse(bytes, values.size());
-    if (!view.ok()) return view.error();
-    const Contribution whole{.payload = &*view, .weight = 1.0F};
-    sum_payloads(std::span(&whole, 1), values, workers_);
-    return values;
+    Status whole = add_checked(std::move(bytes), 1.0F);
+    if (!whole.ok()) return std::move(whole).error();
+    return terms;
   }
-  std::vector<PayloadView> views;
-  views.reserve(static_cast<std::size_t>(closed.contributions_size()));
-  std::vector<Contribution> parts;
   ByteReader in(bytes);
   for (const v1::Contribution& one : closed.contributions()) {
-    ByteView payload;
     if (one.slot() == slot_) {
       const auto own = kept_.find({.step = closed.step(), .part = closed.part()});
-      if (own == kept_.end() || digest_of(*own->second.payload) != closed.own())
+      if (own == kept_.end() || own->second.payload.empty() ||
+          own->second.payload.digest() != closed.own())
         return broken("it counts on an update that is not there");
-      payload = *own->second.payload;
-    } else {
-      if (in.remaining() < one.bytes()) return broken("forwarded payloads end too soon");
-      payload = in.bytes(one.bytes());
+      terms.push_back({.payload = own->second.payload, .weight = one.weight()});
+      continue;
     }
-    Result<PayloadView> view = PayloadView::parse(payload, values.size());
-    if (!view.ok()) return view.error();
-    views.push_back(std::move(view).value());
-    parts.push_back({.payload = &views.back(), .weight = one.weight()});
+    if (in.remaining() < one.bytes()) return broken("forwarded payloads end too soon");
+    const ByteView payload = in.bytes(one.bytes());
+    Status other = add_checked({payload.begin(), payload.end()}, one.weight());
+    if (!other.ok()) return std::move(other).error();
   }
-  sum_payloads(parts, values, workers_);
-  return values;
+  // Nobody sent anything: a mean is never without terms.
+  if (terms.empty()) terms.push_back({.payload = encode_union({}, elements, workers_)});
+  return terms;
 }
 
 }  // namespace longhaul

@@ -333,12 +333,12 @@ void ClientCore::submit(RoundId round, const OwnUpdate& update) {
 }
 
 void ClientCore::send_update(RoundId round, const OwnUpdate& update) {
-  largest_transfer_ = std::max(largest_transfer_, update.payload->size());
+  largest_transfer_ = std::max(largest_transfer_, update.payload.size());
   connection_->lanes.send({.cargo = Cargo::kUpdate,
                            .step = round.step,
                            .part = round.part,
                            .restarts = connection_->restarted},
-                          update.payload, to_message(update.attendance));
+                          update.payload.bytes(), to_message(update.attendance));
 }
 
 void ClientCore::report(v1::Report report) {

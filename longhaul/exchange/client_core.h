@@ -27,7 +27,7 @@ namespace longhaul {
 
 // An update of this replica.
 struct OwnUpdate {
-  SharedBytes payload;
+  CheckedPayload payload;
   Attendance attendance;
 };
 
@@ -163,7 +163,7 @@ class ClientCore {
   void on_cargo(Arrival arrival, TimePoint now);
   void on_snapshot(const Arrival& arrival, TimePoint now);
   void assemble(RoundId round, TimePoint now);
-  Result<std::vector<float>> values_of(const v1::Closed& closed, const ByteBuffer& bytes);
+  Result<std::vector<WeightedPayload>> terms_of(const v1::Closed& closed, ByteBuffer bytes);
 
   ClientSetup setup_;
   Connector& connector_;

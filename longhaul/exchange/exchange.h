@@ -8,7 +8,6 @@
 #include <span>
 #include <vector>
 
-#include "longhaul/base/bytes.h"
 #include "longhaul/base/clock.h"
 #include "longhaul/base/result.h"
 #include "longhaul/codec/payload.h"
@@ -20,14 +19,7 @@ namespace longhaul {
 struct Update {
   RoundId round;
   std::size_t elements = 0;  // of the part
-  ByteBuffer payload;        // empty: nothing to send in this round
-};
-
-// A payload whose bytes were checked, with its share in a mean.
-struct MeanTerm {
-  std::shared_ptr<const ByteBuffer> bytes;  // that `payload` refers to
-  PayloadView payload;
-  float weight = 1.0F;
+  CheckedPayload payload;    // empty: nothing to send in this round
 };
 
 struct Mean {
@@ -35,11 +27,11 @@ struct Mean {
   // The mean of every element. Null: the mean is the sum of `terms` in their order, and summing
   // them tile by tile gives the same bits as sum_payloads().
   std::shared_ptr<const std::vector<float>>
-      values;  // shared: all replicas of one process read the same one
-  std::vector<MeanTerm> terms;
+      values;                          // shared: all replicas of one process read the same one
+  std::vector<WeightedPayload> terms;  // none of them empty
   // This replica's own payload of the round, if it is not part of the mean (it came too late, say):
   // goes back to the residual. Empty: it is.
-  ByteBuffer returned;
+  CheckedPayload returned;
   // The plan for the steps after the one that merges this mean, if it changes: all replicas merge a
   // round in the same step, so all change at the same step.
   std::optional<Plan> next_plan;
@@ -47,10 +39,12 @@ struct Mean {
 
   [[nodiscard]] std::size_t elements() const {
     if (values) return values->size();
-    return terms.empty() ? 0 : terms.front().payload.elements();
+    return terms.empty() ? 0 : terms.front().payload.view().elements();
   }
   // Few elements differ from zero, and the terms name them.
   [[nodiscard]] bool is_sparse() const;
+  // Every element of it, summed if need be.
+  [[nodiscard]] std::vector<float> to_vector() const;
   // One tile of it: of `values`, or summed in `sum`.
   [[nodiscard]] std::span<const float> tile(std::size_t tile, std::vector<float>& sum,
                                             TileEntries& scratch) const;

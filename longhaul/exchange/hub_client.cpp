@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "longhaul/base/check.h"
-#include "longhaul/codec/digest.h"
 
 namespace longhaul {
 namespace {
@@ -17,10 +16,10 @@ constexpr Seconds kGoodbye{2.0};  // to hear that the hub has heard
 constexpr std::size_t kFewestMeans = 4;
 constexpr std::size_t kMostEvaluations = 16;
 
-// Means are dense until they are collected.
-std::size_t most_means_of(const ClientSetup& setup) {
-  const std::size_t bytes = sizeof(float) * std::max<std::size_t>(setup.elements, 1);
-  return std::max(kFewestMeans, setup.most_mean_bytes / bytes);
+std::size_t bytes_of(const Mean& mean) {
+  std::size_t bytes = 0;
+  for (const WeightedPayload& term : mean.terms) bytes += term.payload.size();
+  return bytes;
 }
 
 Error too_late(const std::string& what) { return Error{ErrorCode::kDeadline, what}; }
@@ -37,7 +36,7 @@ class HubClient::Inbox final : public StreamInbox {
 
 HubClient::HubClient(ClientSetup setup, Connector& connector, const Clock& clock)
     : clock_(clock),
-      most_means_(most_means_of(setup)),
+      most_mean_bytes_(setup.most_mean_bytes),
       inbox_(std::make_shared<Inbox>()),
       attendance_(setup.attendance),
       own_(setup.own),
@@ -85,7 +84,7 @@ bool HubClient::is_current(std::size_t life) const {
 
 bool HubClient::has_room() const {
   const MutexLock lock(mutex_);
-  return is_awaited_ || means_.size() < most_means_;
+  return is_awaited_ || means_.size() < kFewestMeans || mean_bytes_ < most_mean_bytes_;
 }
 
 template <typename IsReady>
@@ -152,7 +151,7 @@ State HubClient::take_snapshot() {
 }
 
 void HubClient::submit(Update update) {
-  OwnUpdate own{.payload = std::make_shared<const ByteBuffer>(std::move(update.payload))};
+  OwnUpdate own{.payload = std::move(update.payload)};
   std::size_t life = 0;
   {
     const MutexLock lock(mutex_);
@@ -185,9 +184,10 @@ Result<Mean> HubClient::collect(RoundId round, Deadline deadline) {
   if (!is_here.ok()) return is_here.error();
   const auto found = means_.find(round);
   Mean mean = std::move(found->second.mean);
+  mean_bytes_ -= bytes_of(mean);
   if (const auto own = own_.find(round); own != own_.end()) {
-    const ByteBuffer& payload = *own->second.payload;
-    if (found->second.own != digest_of(payload)) mean.returned = payload;
+    const CheckedPayload& payload = own->second.payload;
+    if (found->second.own != payload.digest()) mean.returned = payload;
     if (found->second.own && !mean.returned.empty()) ++differing_;
     own_.erase(own);
   }
@@ -287,6 +287,7 @@ void HubClient::on_mean(Mean mean, std::optional<std::uint64_t> own) {
     const MutexLock lock(mutex_);
     const RoundId round = mean.round;
     mean.arrived = clock_.now();
+    mean_bytes_ += bytes_of(mean);
     means_[round] = {.mean = std::move(mean), .own = own};
   }
   changed_.notify_all();
@@ -300,6 +301,7 @@ void HubClient::on_restart(State state) {
     enrolled_from_.reset();
     contributed_.reset();
     means_.clear();
+    mean_bytes_ = 0;
   }
   changed_.notify_all();
 }

@@ -125,7 +125,7 @@ class HubClient final : public Exchange, private ClientNews {
   void on_left() override;
 
   const Clock& clock_;
-  const std::size_t most_means_;  // that wait to be collected; then the hub is held back
+  const std::size_t most_mean_bytes_;  // that wait to be collected; then the hub is held back
   std::shared_ptr<Inbox> inbox_;
   mutable Mutex mutex_;
   CondVar changed_;
@@ -139,7 +139,8 @@ class HubClient final : public Exchange, private ClientNews {
   bool is_evaluator_ GUARDED_BY(mutex_) = false;
   std::vector<v1::Evaluation> evaluations_ GUARDED_BY(mutex_);
   std::map<RoundId, Came> means_ GUARDED_BY(mutex_);
-  bool is_awaited_ GUARDED_BY(mutex_) = false;  // something is, by the training thread
+  std::size_t mean_bytes_ GUARDED_BY(mutex_) = 0;  // of those
+  bool is_awaited_ GUARDED_BY(mutex_) = false;     // something is, by the training thread
   // Own updates whose means have not been collected. Only with both is it known what is returned: a
   // mean may come while the gradient of its step is still being computed.
   std::map<RoundId, OwnUpdate> own_ GUARDED_BY(mutex_);

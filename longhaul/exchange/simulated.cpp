@@ -6,12 +6,29 @@
 
 #include "longhaul/base/check.h"
 #include "longhaul/base/state.h"
+#include "longhaul/codec/accumulate.h"
 
 namespace longhaul {
 namespace {
 
 std::string mean_name(const RoundId& round) {
   return "mean." + std::to_string(round.step) + '.' + std::to_string(round.part);
+}
+
+// Dense ones are tensors; sparse ones are payloads, with the number of their elements as a value.
+Result<Mean> saved_mean(RoundId round, const State& state) {
+  const std::string name = mean_name(round);
+  if (const auto dense = state.tensors.find(name); dense != state.tensors.end())
+    return Mean{.round = round,
+                .values = std::make_shared<const std::vector<float>>(dense->second)};
+  const Result<ByteView> saved = state.blob(name);
+  const auto elements = state.value<std::uint64_t>(name);
+  if (!saved.ok()) return saved.error();
+  if (!elements.ok()) return elements.error();
+  Result<CheckedPayload> payload =
+      CheckedPayload::check(ByteBuffer(saved->begin(), saved->end()), *elements);
+  if (!payload.ok()) return std::move(payload).error().within(name);
+  return Mean{.round = round, .terms = {{.payload = std::move(payload).value()}}};
 }
 
 std::string name_of_replica(const char* what, std::size_t replica) {
@@ -21,11 +38,10 @@ std::string name_of_replica(const char* what, std::size_t replica) {
 }  // namespace
 
 struct SimulatedNetwork::OpenRound {
-  std::vector<ByteBuffer> payloads;
+  std::vector<WeightedPayload> sent;  // by replica
   std::vector<bool> has_submitted;
   std::size_t elements = 0;
   Seconds last_arrival{};
-  std::shared_ptr<const std::vector<float>> mean;  // set when the round has closed
 };
 
 // One replica's side: touched only by that replica, and by the network in settle().
@@ -89,12 +105,17 @@ Status SimulatedNetwork::settle() {
     Endpoint& endpoint = *endpoints_[i];
     for (auto& [at, update] : endpoint.outbox) {
       OpenRound& round = rounds_[update.round];
-      if (round.payloads.empty()) {
-        round.payloads.resize(endpoints_.size());
+      if (round.sent.empty()) {
+        for (const auto& one : endpoints_) round.sent.push_back({.weight = one->weight});
         round.has_submitted.resize(endpoints_.size());
         round.elements = update.elements;
       }
-      LONGHAUL_CHECK_EQ(round.elements, update.elements);
+      const bool fits =
+          update.elements == round.elements &&
+          (update.payload.empty() || update.payload.view().elements() == round.elements);
+      if (!fits)
+        return Error{ErrorCode::kMismatch, "replica " + std::to_string(i) + ": round " +
+                                               to_string(update.round) + " has another size"};
       LONGHAUL_CHECK(!round.has_submitted[i]);
       const std::size_t bytes = update.payload.size();
       const Passage passage = endpoint.link.send_up(at, static_cast<double>(bytes));
@@ -107,38 +128,38 @@ Status SimulatedNetwork::settle() {
             .bytes = bytes});
       round.last_arrival = std::max(round.last_arrival, passage.end);
       round.has_submitted[i] = true;
-      round.payloads[i] = std::move(update.payload);
+      round.sent[i].payload = std::move(update.payload);
     }
     endpoint.outbox.clear();
   }
-  for (auto& [id, round] : rounds_) {
-    if (round.mean != nullptr) continue;  // closed before a later round failed
-    if (std::ranges::count(round.has_submitted, true) <
-        static_cast<std::ptrdiff_t>(endpoints_.size()))
-      continue;
-    Status closed = close(id, round);
-    if (!closed.ok()) return closed;
-  }
-  std::erase_if(rounds_, [](const auto& entry) { return entry.second.mean != nullptr; });
+  std::erase_if(rounds_, [&](const auto& entry) {
+    if (std::ranges::find(entry.second.has_submitted, false) != entry.second.has_submitted.end())
+      return false;
+    close(entry.first, entry.second);
+    return true;
+  });
   return Done{};
 }
 
-Status SimulatedNetwork::close(RoundId id, OpenRound& round) {
-  std::vector<Submission> submissions;
-  for (std::size_t i = 0; i < endpoints_.size(); ++i) {
-    submissions.push_back({.weight = endpoints_[i]->weight, .payload = round.payloads[i]});
-  }
-  Result<RoundMean> mean = mean_of_round(submissions, round.elements, workers_);
-  if (!mean.ok()) return std::move(mean).error().within("round of step " + std::to_string(id.step));
-  if (compressor_) compressor_->compress(*mean, id.step);
-  round.mean = std::make_shared<const std::vector<float>>(std::move(mean->values));
-  std::optional<Plan> next_plan;
+// What all replicas merge. A mean that is not sparse is summed once for all of them.
+Mean SimulatedNetwork::mean_of(RoundId id, const CheckedPayload& payload) {
+  Mean mean{.round = id, .terms = {{.payload = payload}}};
+  if (mean.is_sparse()) return mean;
+  auto values = std::make_shared<std::vector<float>>(mean.elements());
+  sum_payloads(mean.terms, *values, workers_);
+  return {.round = id, .values = std::move(values)};
+}
+
+void SimulatedNetwork::close(RoundId id, const OpenRound& round) {
+  RoundMean mean = mean_of_round(round.sent, round.elements, workers_);
+  if (compressor_) compressor_->compress(mean, id.step);
+  Mean arriving = mean_of(id, mean.payload);
   if (planner_) {
-    next_plan = planner_(
-        {.id = id, .time = round.last_arrival, .submissions = submissions, .mean = *round.mean});
+    arriving.next_plan =
+        planner_({.id = id, .time = round.last_arrival, .sent = round.sent, .mean = mean.payload});
   }
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
-    const std::size_t bytes = mean->down[i].bytes;
+    const std::size_t bytes = mean.down[i].bytes;
     const Passage passage =
         endpoints_[i]->link.send_down(round.last_arrival, static_cast<double>(bytes));
     note({.replica = i,
@@ -148,10 +169,8 @@ Status SimulatedNetwork::close(RoundId id, OpenRound& round) {
           .first_byte = passage.first_byte,
           .end = passage.end,
           .bytes = bytes});
-    endpoints_[i]->inbox[id] = {
-        .at = passage.end, .mean = {.round = id, .values = round.mean, .next_plan = next_plan}};
+    endpoints_[i]->inbox[id] = {.at = passage.end, .mean = arriving};
   }
-  return Done{};
 }
 
 void SimulatedNetwork::save(State& state) const {
@@ -170,7 +189,12 @@ void SimulatedNetwork::save(State& state) const {
       rounds.push_back(round.step);
       parts.push_back(round.part);
       times.push_back(arrived.at.count());
-      state.tensors[mean_name(round)] = *arrived.mean.values;
+      if (arrived.mean.values) {
+        state.tensors[mean_name(round)] = *arrived.mean.values;
+      } else {
+        state.blobs[mean_name(round)] = *arrived.mean.terms.front().payload.bytes();
+        state.values[mean_name(round)] = std::uint64_t{arrived.mean.elements()};
+      }
     }
     state.values[name_of_replica("network.means", i)] = rounds;
     state.values[name_of_replica("network.parts", i)] = parts;
@@ -188,7 +212,7 @@ Status SimulatedNetwork::load(const State& state) {
   if (!bytes.ok()) return bytes.error();
   if (clocks->size() != 3 * endpoints_.size() || bytes->size() != 2)
     return Error{ErrorCode::kMismatch, "network: of another number of replicas"};
-  std::map<RoundId, std::shared_ptr<const std::vector<float>>> means;
+  std::map<RoundId, Mean> means;
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
     const auto rounds =
         state.value<std::vector<std::uint64_t>>(name_of_replica("network.means", i));
@@ -205,13 +229,12 @@ Status SimulatedNetwork::load(const State& state) {
     endpoint.link.down().set_free_at(Seconds((*clocks)[3 * i + 2]));
     for (std::size_t k = 0; k < rounds->size(); ++k) {
       const RoundId round{.step = (*rounds)[k], .part = static_cast<std::uint32_t>((*parts)[k])};
-      auto& values = means[round];
-      const auto saved = state.tensors.find(mean_name(round));
-      if (saved == state.tensors.end())
-        return Error{ErrorCode::kMismatch, "network: a mean is missing"};
-      if (values == nullptr) values = std::make_shared<const std::vector<float>>(saved->second);
-      endpoint.inbox[round] = {.at = Seconds((*times)[k]),
-                               .mean = {.round = round, .values = values}};
+      if (!means.contains(round)) {
+        Result<Mean> mean = saved_mean(round, state);
+        if (!mean.ok()) return std::move(mean).error().within("network");
+        means[round] = std::move(mean).value();
+      }
+      endpoint.inbox[round] = {.at = Seconds((*times)[k]), .mean = means[round]};
     }
   }
   if (compressor_) {

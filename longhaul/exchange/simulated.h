@@ -44,8 +44,8 @@ struct Transfer {
 struct ClosedRound {
   RoundId id;
   Seconds time{};
-  std::span<const Submission> submissions;
-  std::span<const float> mean;
+  std::span<const WeightedPayload> sent;  // by its members, with their weights
+  const CheckedPayload& mean;
 };
 
 class SimulatedNetwork {
@@ -63,7 +63,7 @@ class SimulatedNetwork {
   void advance(std::size_t replica, Seconds by);
 
   // Takes what was submitted to the links and closes every round that all replicas have submitted
-  // to. A round that cannot be closed is an error, now and whenever it is tried again.
+  // to. An update of another size than its round is an error; the network is of no use then.
   Status settle();
 
   // Asked in settle() for each round that closes; a plan that it returns goes to everyone with the
@@ -95,7 +95,8 @@ class SimulatedNetwork {
  private:
   class Endpoint;
   struct OpenRound;
-  Status close(RoundId id, OpenRound& round);
+  void close(RoundId id, const OpenRound& round);
+  Mean mean_of(RoundId id, const CheckedPayload& payload);
   void note(const Transfer& transfer);
 
   Workers& workers_;

@@ -35,6 +35,9 @@ class Follower {
   // merged.
   [[nodiscard]] std::optional<std::size_t> open_round(RoundId round) const;
   [[nodiscard]] std::size_t parts() const { return engine_.parts(); }
+  [[nodiscard]] std::size_t elements_of(std::uint32_t part) const {
+    return engine_.part(part).count;
+  }
   // In force, or announced.
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] std::span<const float> shared() const { return engine_.shared(); }

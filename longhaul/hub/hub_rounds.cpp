@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "longhaul/codec/digest.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/protocol.h"
 #include "longhaul/hub/hub_core.h"
@@ -12,18 +11,26 @@ namespace {
 
 constexpr std::uint64_t kMostMeansOnTheWay = 4;
 
-// To add a payload costs its rank for every element: no more than the recipe's own have.
-Status check_update(ByteView bytes, std::size_t elements, const CodecSpec& codec) {
-  const Result<PayloadView> view = PayloadView::parse(bytes, elements);
-  if (!view.ok()) return view.error();
-  const LowRankBody* factors = view->low_rank();
-  if (factors == nullptr) return Done{};
+// Adding a payload costs O(rank) per element, so ranks above the recipe's are rejected.
+Result<CheckedPayload> check_update(ByteBuffer bytes, std::size_t elements,
+                                    const CodecSpec& codec) {
+  Result<CheckedPayload> update = CheckedPayload::check_update(std::move(bytes), elements);
+  if (!update.ok() || update->empty()) return update;
+  const LowRankBody* factors = update->view().low_rank();
+  if (factors == nullptr) return update;
   const bool is_asked_for =
       codec.kind == CodecKind::kLowRank || codec.kind == CodecKind::kSharedLowRank;
   const std::uint32_t most = is_asked_for ? codec.rank : 0;
   if (std::ranges::all_of(factors->blocks, [&](const auto& block) { return block.rank <= most; }))
-    return Done{};
+    return update;
   return corrupt_payload("low rank: a rank that its recipe does not have");
+}
+
+// What goes to this replica if payloads are forwarded: all but its own.
+std::size_t bytes_for(std::size_t slot, const ClosingRound& sent) {
+  std::size_t bytes = 0;
+  for (const Entry& one : sent.members) bytes += one.slot == slot ? 0 : one.payload.size();
+  return bytes;
 }
 
 }  // namespace
@@ -42,22 +49,22 @@ void HubCore::on_update(Session& session, Arrival arrival, TimePoint now) {
   if (round.part >= training_->model().parts())
     return reject(session, "an update of a part that the model does not have");
   const bool is_late = round < training_->book().next();
-  const std::optional<std::size_t> open = training_->model().open_round(round);
-  if (!open && !is_late) return reject(session, "an update of a step and part without a round");
-  if (!arrival.bytes.empty() && open) {
-    const Status fits = check_update(arrival.bytes, *open, setup_.training.engine.recipe.codec);
-    if (!fits.ok()) {
-      // Nothing of it is merged, and nobody waits for it: it is as if it had sent nothing.
-      warn("replica " + session.identity().name + ": rejected: " + fits.error().message);
-      ++replica.status.returned;
-      ++replica.status.rejected;
-      ++rejected_;
-      (void)training_->book().reject(slot, round, now);
-      return;
-    }
+  if (!is_late && !training_->model().open_round(round))
+    return reject(session, "an update of a step and part without a round");
+  Result<CheckedPayload> update =
+      check_update(std::move(arrival.bytes), training_->model().elements_of(round.part),
+                   setup_.training.engine.recipe.codec);
+  if (!update.ok()) {
+    // Nothing of it is merged, and nobody waits for it: it is as if it had sent nothing.
+    warn("replica " + session.identity().name + ": rejected: " + update.error().message);
+    ++replica.status.returned;
+    ++replica.status.rejected;
+    ++rejected_;
+    (void)training_->book().reject(slot, round, now);
+    return;
   }
-  if (round >= session.progress.next_mean) session.progress.own[round] = digest_of(arrival.bytes);
-  const Taken taken = training_->book().submit(slot, round, std::move(arrival.bytes), now,
+  if (round >= session.progress.next_mean) session.progress.own[round] = update->digest();
+  const Taken taken = training_->book().submit(slot, round, std::move(update).value(), now,
                                                std::move(attendance).value());
   if (taken == Taken::kTooLate || taken == Taken::kNotMember) ++replica.status.returned;
 }
@@ -110,19 +117,23 @@ void HubCore::send_mean(Session& session, const JournalRound& round) {
   session.progress.own.erase(session.progress.own.begin(),
                              session.progress.own.upper_bound(round.id));
   if (round.next_plan) *closed.mutable_next_plan() = to_message(*round.next_plan);
-  SharedBytes bytes = round.mean;
+  SharedBytes bytes = round.mean.bytes();
   closed.set_way(v1::WAY_UNION);
-  if (const SentPayloads* sent = can_add_own ? training_->sent(round.id) : nullptr;
-      sent != nullptr && sent->bytes_for(slot) < bytes->size()) {
+  if (const ClosingRound* sent = can_add_own ? training_->sent(round.id) : nullptr;
+      sent != nullptr && bytes_for(slot, *sent) < bytes->size()) {
     auto others = std::make_shared<ByteBuffer>();
-    others->reserve(sent->bytes_for(slot));
+    others->reserve(bytes_for(slot, *sent));
     closed.set_way(v1::WAY_FORWARDED);
-    for (const SentPayloads::One& one : sent->payloads) {
-      if (one.slot != slot) others->insert(others->end(), one.payload->begin(), one.payload->end());
+    float members = 0.0F;
+    for (const Entry& one : sent->members) members += one.weight;
+    for (const Entry& one : sent->members) {
+      if (one.payload.empty()) continue;
+      const ByteBuffer& payload = *one.payload.bytes();
+      if (one.slot != slot) others->insert(others->end(), payload.begin(), payload.end());
       v1::Contribution& told = *closed.add_contributions();
       told.set_slot(static_cast<std::uint32_t>(one.slot));
-      told.set_weight(one.share);
-      told.set_bytes(one.payload->size());
+      told.set_weight(one.weight / members);
+      told.set_bytes(payload.size());
     }
     bytes = std::move(others);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -21,8 +22,11 @@ constexpr std::size_t kMostModels = 16;
 constexpr std::size_t kFewestBytes = std::size_t{16} << 20;
 constexpr std::size_t kLogsPerSnapshot = 4;  // in bytes: else large models write little else
 
-std::size_t bytes_of(const JournalRound& round) {
-  return round.mean->size() + (round.whole ? round.whole->size() : 0);
+// As a stream writes it. The payload holds the bytes.
+std::string_view text_of(const CheckedPayload& payload) {
+  if (payload.empty()) return {};
+  const ByteBuffer& bytes = *payload.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 // One snapshot stays beside the new one, with the logs that follow it: if the new one turns out to
@@ -98,8 +102,8 @@ Status Journal::keep_in(const std::filesystem::path& directory, std::uint64_t ru
   const auto oldest = first_at_hand({.step = step});
   std::string begin = log_header(run, number_at(oldest));
   for (auto round = oldest; round != recent_.end(); ++round) {
-    const std::string body = record_body(*round);
-    begin.append(record_header(run, *round, body)).append(body);
+    begin += record_start(run, *round);
+    begin += text_of(round->mean);
   }
   log_rounds_ = static_cast<std::size_t>(recent_.end() - oldest);
   log_bytes_ = begin.size();
@@ -186,17 +190,11 @@ Status Journal::log(const JournalRound& round) {
     Status written = settle();
     if (!written.ok()) return written;
   }
-  if (const std::size_t bytes = bytes_of(round); bytes > limits_.mean_bytes)
-    return Error{ErrorCode::kIo, "the mean of round " + to_string(round.id) + " has " +
-                                     std::to_string(bytes) + " bytes, a journal holds at most " +
-                                     std::to_string(limits_.mean_bytes) +
-                                     " of one round: send less, or run the hub without --dir"};
-  const std::string body = record_body(round);
-  const std::string header = record_header(run_, round, body);
-  log_ << header << body << std::flush;
+  const std::string start = record_start(run_, round);
+  log_ << start << text_of(round.mean) << text_of(round.whole) << std::flush;
   if (!log_) return Error{ErrorCode::kIo, directory_.string() + ": cannot write the journal"};
   ++log_rounds_;
-  log_bytes_ += header.size() + body.size();
+  log_bytes_ += start.size() + round.mean.size() + round.whole.size();
   return Done{};
 }
 
@@ -204,7 +202,7 @@ void Journal::add(JournalRound round, std::uint64_t needed) {
   LONGHAUL_CHECK(round.id >= end());
   LONGHAUL_CHECK(round.from <= end());
   LONGHAUL_CHECK_EQ(round.number, closed());
-  recent_bytes_ += round.mean->size();
+  recent_bytes_ += round.mean.size();
   recent_.push_back(std::move(round));
   trim(needed);
 }
@@ -214,7 +212,7 @@ void Journal::trim(std::uint64_t needed) {
     return recent_.size() > limits_.rounds || (recent_bytes_ > limits_.bytes && recent_.size() > 1);
   };
   while (is_full() && recent_.front().id.step < needed) {
-    recent_bytes_ -= recent_.front().mean->size();
+    recent_bytes_ -= recent_.front().mean.size();
     complete_from_ = after(recent_.front().id);
     closed_before_ = recent_.front().number + 1;
     recent_.pop_front();

@@ -20,10 +20,10 @@
 
 #include "longhaul/base/result.h"
 #include "longhaul/base/state.h"
+#include "longhaul/codec/payload.h"
 #include "longhaul/round/attendance.h"
 #include "longhaul/round/plan.h"
 #include "longhaul/round/round_id.h"
-#include "longhaul/transport/cargo.h"
 
 namespace longhaul {
 
@@ -42,8 +42,9 @@ struct JournalRound {
   std::size_t elements = 0;  // of its part
   std::vector<Contributor> contributors;
   std::optional<Plan> next_plan;
-  SharedBytes mean;   // as one payload
-  SharedBytes whole;  // before it was compressed, if it was; not at hand, only on disk
+  CheckedPayload mean;
+  // Before it was compressed, if it was; else empty. Not at hand, only on disk.
+  CheckedPayload whole;
 
   // Nothing, if no update of this slot is in the mean.
   [[nodiscard]] const Contributor* contributor(std::size_t slot) const;
@@ -68,8 +69,6 @@ struct JournalLimits {
   std::size_t bytes = std::size_t{256} << 20;
   std::size_t log_rounds = 256;                   // then a new snapshot and a new log begin
   std::size_t log_bytes = std::size_t{64} << 20;  // and some times the snapshot
-  // The mean of a round, on disk: a record is one message of protobuf, which has less than 2 GiB.
-  std::size_t mean_bytes = (std::size_t{2} << 30) - (std::size_t{16} << 20);
 };
 
 // What a journal adds to the values of a snapshot: its run, the step it is named after, the number

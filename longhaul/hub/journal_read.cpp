@@ -74,7 +74,7 @@ struct Logs {
 void add_round(JournalRound round, Logs& logs) {
   const std::uint64_t number = round.number;
   JournalRound& kept = logs.rounds.try_emplace(number, round).first->second;
-  if (!kept.whole && round.whole) kept = std::move(round);
+  if (kept.whole.empty() && !round.whole.empty()) kept = std::move(round);
 }
 
 Result<Logs> read_logs(const Path& directory, std::uint64_t run) {

@@ -56,8 +56,14 @@ std::optional<std::uint64_t> first_in(ByteView file, std::uint64_t run) {
 struct RecordHeader {
   RoundId round;
   std::uint64_t number = 0;
-  std::uint64_t body_bytes = 0;
-  std::uint64_t body_checksum = 0;
+  std::uint64_t message_bytes = 0;
+  std::uint64_t message_checksum = 0;
+  std::uint64_t payload_bytes = 0;
+
+  // Are the bytes behind the header all there?
+  [[nodiscard]] bool fits(std::size_t bytes) const {
+    return message_bytes <= bytes && payload_bytes <= bytes - message_bytes;
+  }
 };
 
 std::optional<RecordHeader> record_in(ByteView rest, std::uint64_t run) {
@@ -71,16 +77,21 @@ std::optional<RecordHeader> record_in(ByteView rest, std::uint64_t run) {
   header.round.step = in->u64();
   header.number = in->u64();
   if (in->u64() != run) return std::nullopt;
-  header.body_bytes = in->u64();
-  header.body_checksum = in->u64();
+  header.message_bytes = in->u64();
+  header.message_checksum = in->u64();
+  header.payload_bytes = in->u64();
   return header;
 }
 
-SharedBytes shared_bytes(const std::string& text) {
-  const ByteView bytes = std::as_bytes(std::span(text));
-  return std::make_shared<const ByteBuffer>(bytes.begin(), bytes.end());
+// The digest in its header is the checksum of a payload: nothing else is hashed.
+std::optional<CheckedPayload> payload_in(ByteView bytes, std::uint64_t elements,
+                                         std::uint64_t digest) {
+  Result<CheckedPayload> payload = CheckedPayload::check({bytes.begin(), bytes.end()}, elements);
+  if (!payload.ok() || payload->digest() != digest) return std::nullopt;
+  return std::move(payload).value();
 }
 
+// Without its payloads.
 std::optional<JournalRound> round_in(const v1::JournalRound& message, const RecordHeader& header) {
   const int contributors = message.contributors_size();
   if (message.digests_size() != contributors || message.attendance_size() != contributors)
@@ -103,22 +114,34 @@ std::optional<JournalRound> round_in(const v1::JournalRound& message, const Reco
     if (!plan.ok()) return std::nullopt;
     round.next_plan = *plan;
   }
-  round.mean = shared_bytes(message.mean());
-  if (!message.whole().empty()) round.whole = shared_bytes(message.whole());
   return round;
 }
 
 // `rest` begins with that header.
 std::optional<JournalRound> round_in(ByteView rest, const RecordHeader& header) {
-  if (rest.size() - kRecordHeaderBytes < header.body_bytes ||
-      header.body_bytes > std::numeric_limits<int>::max())
+  if (!header.fits(rest.size() - kRecordHeaderBytes) ||
+      header.message_bytes > std::numeric_limits<int>::max())
     return std::nullopt;
-  const ByteView body = rest.subspan(kRecordHeaderBytes, header.body_bytes);
+  const ByteView bytes = rest.subspan(kRecordHeaderBytes, header.message_bytes);
   v1::JournalRound message;
-  if (digest_of(body) != header.body_checksum ||
-      !message.ParseFromArray(body.data(), static_cast<int>(body.size())))
+  if (digest_of(bytes) != header.message_checksum ||
+      !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
+      message.mean_bytes() > header.payload_bytes)
     return std::nullopt;
-  return round_in(message, header);
+  std::optional<JournalRound> round = round_in(message, header);
+  if (!round) return std::nullopt;
+  const ByteView payloads =
+      rest.subspan(kRecordHeaderBytes + header.message_bytes, header.payload_bytes);
+  std::optional<CheckedPayload> mean =
+      payload_in(payloads.first(message.mean_bytes()), round->elements, message.mean_digest());
+  if (!mean) return std::nullopt;
+  round->mean = std::move(*mean);
+  if (message.mean_bytes() == header.payload_bytes) return round;
+  std::optional<CheckedPayload> whole =
+      payload_in(payloads.subspan(message.mean_bytes()), round->elements, message.whole_digest());
+  if (!whole) return std::nullopt;
+  round->whole = std::move(*whole);
+  return round;
 }
 
 // The next place from `at` on where a record may begin; the end, if there is none.
@@ -136,7 +159,7 @@ bool is_cut_short(ByteView rest, std::uint64_t run) {
   if (!std::ranges::equal(rest.first(told), ByteView(magic).first(told))) return false;
   if (rest.size() < kRecordHeaderBytes) return true;
   const std::optional<RecordHeader> header = record_in(rest, run);
-  return header && rest.size() - kRecordHeaderBytes < header->body_bytes;
+  return header && !header->fits(rest.size() - kRecordHeaderBytes);
 }
 
 }  // namespace
@@ -150,7 +173,7 @@ std::string log_header(std::uint64_t run, std::uint64_t first) {
   return sealed(std::move(header));
 }
 
-std::string record_body(const JournalRound& round) {
+std::string record_start(std::uint64_t run, const JournalRound& round) {
   v1::JournalRound message;
   message.set_step(round.id.step);
   message.set_part(round.id.part);
@@ -163,23 +186,21 @@ std::string record_body(const JournalRound& round) {
     *message.add_attendance() = to_message(one.attendance);
   }
   if (round.next_plan) *message.mutable_next_plan() = to_message(*round.next_plan);
-  message.set_mean(round.mean->data(), round.mean->size());
-  if (round.whole) message.set_whole(round.whole->data(), round.whole->size());
-  std::string body;
-  LONGHAUL_CHECK(message.SerializeToString(&body));
-  return body;
-}
-
-std::string record_header(std::uint64_t run, const JournalRound& round, const std::string& body) {
+  message.set_mean_bytes(round.mean.size());
+  message.set_mean_digest(round.mean.digest());
+  message.set_whole_digest(round.whole.digest());
+  std::string bytes;
+  LONGHAUL_CHECK(message.SerializeToString(&bytes));
   ByteWriter header;
   header.u32(kRecordMagic);
   header.u32(round.id.part);
   header.u64(round.id.step);
   header.u64(round.number);
   header.u64(run);
-  header.u64(body.size());
-  header.u64(digest_of(std::as_bytes(std::span(body))));
-  return sealed(std::move(header));
+  header.u64(bytes.size());
+  header.u64(digest_of(std::as_bytes(std::span(bytes))));
+  header.u64(round.mean.size() + round.whole.size());
+  return sealed(std::move(header)) + bytes;
 }
 
 LogContent read_log(ByteView file, std::uint64_t run) {
@@ -197,7 +218,7 @@ LogContent read_log(ByteView file, std::uint64_t run) {
     if (round) {
       note_until(at);
       log.rounds.push_back(std::move(*round));
-      at += kRecordHeaderBytes + header->body_bytes;
+      at += kRecordHeaderBytes + header->message_bytes + header->payload_bytes;
       damage = {.begin = at};
       continue;
     }

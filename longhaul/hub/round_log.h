@@ -15,14 +15,13 @@
 namespace longhaul {
 
 inline constexpr std::size_t kLogHeaderBytes = 32;
-inline constexpr std::size_t kRecordHeaderBytes = 56;
+inline constexpr std::size_t kRecordHeaderBytes = 64;
 
 // How a log begins whose rounds have this number and later ones.
 std::string log_header(std::uint64_t run, std::uint64_t first);
 
-// A record is the two, one after the other.
-std::string record_body(const JournalRound& round);
-std::string record_header(std::uint64_t run, const JournalRound& round, const std::string& body);
+// How a record begins: its payloads follow, the mean and then the whole one.
+std::string record_start(std::uint64_t run, const JournalRound& round);
 
 // Bytes of a log that are no whole record.
 struct LogDamage {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "longhaul/base/check.h"
-#include "longhaul/codec/digest.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/protocol.h"
 #include "longhaul/plan/measurements.h"
@@ -23,9 +22,9 @@ std::unique_ptr<Planner> planner_of(const TrainingSetup& setup, std::size_t elem
                                           setup.engine.recipe.means_down(), setup.engine.layers));
 }
 
-RoundSize size_of(std::span<const Submission> submissions, const RoundMean& mean) {
+RoundSize size_of(std::span<const WeightedPayload> sent, const RoundMean& mean) {
   RoundSize size;
-  for (const Submission& one : submissions)
+  for (const WeightedPayload& one : sent)
     size.up = std::max(size.up, static_cast<double>(one.payload.size()));
   for (const DownLoad& one : mean.down)
     size.down = std::max(size.down, static_cast<double>(one.bytes));
@@ -43,9 +42,7 @@ std::unique_ptr<Follower> follower_of(const TrainingSetup& setup, std::vector<fl
 }
 
 Mean mean_from(const JournalRound& round) {
-  auto values = std::make_shared<std::vector<float>>(round.elements);
-  add(PayloadView::parse(*round.mean, round.elements).value(), 1.0F, *values);
-  return {.round = round.id, .values = std::move(values), .next_plan = round.next_plan};
+  return {.round = round.id, .terms = {{.payload = round.mean}}, .next_plan = round.next_plan};
 }
 
 std::unique_ptr<MeanCompressor> compressor_of(const TrainingSetup& setup, std::size_t elements,
@@ -60,12 +57,6 @@ constexpr const char* kLayers = "layers";
 constexpr const char* kClosedUntil = "closed_until";
 
 }  // namespace
-
-std::size_t SentPayloads::bytes_for(std::size_t slot) const {
-  std::size_t bytes = 0;
-  for (const One& one : payloads) bytes += one.slot == slot ? 0 : one.payload->size();
-  return bytes;
-}
 
 Training::Training(const TrainingSetup& setup, std::vector<float> initial, const Decision& first,
                    RoundId first_round, Workers& workers)
@@ -114,11 +105,6 @@ Result<LayerTable> layers_in(const State& state, std::size_t elements) {
   return layers_from(message, elements);
 }
 
-bool is_undamaged(const JournalRound& round) {
-  return PayloadView::parse(*round.mean, round.elements).ok() &&
-         (!round.whole || PayloadView::parse(*round.whole, round.elements).ok());
-}
-
 Result<RoundId> closed_until_in(const State& state) {
   const auto until = state.value<std::vector<std::uint64_t>>(kClosedUntil);
   if (!until.ok()) return until.error();
@@ -132,9 +118,8 @@ bool replay(const JournalRound& round, RoundId closed_until, Reopened& all) {
   if (round.id != all.model->next_to_close()) return false;
   if (all.model->open_round(round.id) != round.elements) return false;
   if (all.compressor && round.id >= closed_until) {
-    if (!round.whole) return false;
-    RoundMean mean{.values = std::vector<float>(round.elements)};
-    add(PayloadView::parse(*round.whole, round.elements).value(), 1.0F, mean.values);
+    if (round.whole.empty()) return false;
+    RoundMean mean{.payload = round.whole};
     all.compressor->compress(mean, round.id.step);
   }
   all.model->closed(mean_from(round));
@@ -171,12 +156,10 @@ Status replay_all(Journal::Left& left, Reopened& all) {
                     ? Journal(limits, has_lost ? unmerged : *closed_until, left.closed)
                     : Journal(limits, left.rounds.front().from, left.rounds.front().number);
   for (JournalRound& round : left.rounds) {
-    const bool follows =
-        is_undamaged(round) && (round.id < unmerged || replay(round, *closed_until, all));
-    if (!follows)
+    if (round.id >= unmerged && !replay(round, *closed_until, all))
       return Error{ErrorCode::kCorruptPayload,
                    "round " + to_string(round.id) + " does not follow from its snapshot"};
-    round.whole.reset();  // needed for that only
+    round.whole = {};  // needed for that only
     all.journal.add(std::move(round), all.model->next_round().step);
   }
   left.rounds.clear();
@@ -272,52 +255,40 @@ std::optional<Contributed> Training::last_of(std::size_t slot, RoundId from) con
 Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
   ClosingRound closing = book_.close();
   const std::size_t elements = model_->open_round(closing.round).value();
-  std::vector<Submission> submissions;
-  submissions.reserve(closing.members.size());
-  float weights = 0;
-  for (const Entry& entry : closing.members) {
-    submissions.push_back({.weight = entry.weight, .payload = entry.payload});
-    weights += entry.weight;
-  }
-  RoundMean mean = mean_of_round(submissions, elements, workers_).value();
+  std::vector<WeightedPayload> sent;
+  sent.reserve(closing.members.size());
+  for (const Entry& entry : closing.members)
+    sent.push_back({.payload = entry.payload, .weight = entry.weight});
+  RoundMean mean = mean_of_round(sent, elements, workers_);
   RoundOutcome outcome{.round = closing.round,
                        .from = journal_.end(),
                        .members = closing.members.size(),
-                       .size = size_of(submissions, mean)};
+                       .size = size_of(sent, mean)};
   if (planner_ && !conditions.empty()) {
     planner_->expect(conditions.size());
     outcome.decision =
-        planner_->round_closed(facts_of(submissions, mean.values, conditions, model_->plan()));
+        planner_->round_closed(facts_of(sent, mean.payload, conditions, model_->plan()));
   }
-  SentPayloads sent{.round = closing.round};
   JournalRound round{
       .id = closing.round, .from = outcome.from, .number = journal_.closed(), .elements = elements};
   for (Entry& entry : closing.members) {
-    if (entry.has_submitted) {
-      round.contributors.push_back({.slot = entry.slot,
-                                    .digest = digest_of(entry.payload),
-                                    .attendance = std::move(entry.attendance)});
-      outcome.arrivals.push_back(entry.at);
-    }
-    if (entry.payload.empty()) continue;
-    sent.payloads.push_back(
-        {.slot = entry.slot,
-         .share = entry.weight / weights,
-         .payload = std::make_shared<const ByteBuffer>(std::move(entry.payload))});
+    if (!entry.has_submitted) continue;
+    round.contributors.push_back({.slot = entry.slot,
+                                  .digest = entry.payload.digest(),
+                                  .attendance = std::move(entry.attendance)});
+    outcome.arrivals.push_back(entry.at);
   }
   outcome.contributors = round.contributors;
   if (compressor_) {
-    round.whole = std::make_shared<const ByteBuffer>(std::move(mean.payload));
+    round.whole = mean.payload;
     compressor_->compress(mean, round.id.step);
   }
-  round.mean = std::make_shared<const ByteBuffer>(std::move(mean.payload));
+  round.mean = mean.payload;
   if (outcome.decision) round.next_plan = outcome.decision->plan;
   Status logged = journal_.log(round);
   if (!logged.ok()) return logged.error();
-  round.whole.reset();
-  model_->closed({.round = round.id,
-                  .values = std::make_shared<const std::vector<float>>(std::move(mean.values)),
-                  .next_plan = round.next_plan});
+  round.whole = {};
+  model_->closed(mean_from(round));
   journal_.add(std::move(round), model_->next_round().step);
   outcome.next = model_->next_to_close();
   book_.expect(outcome.next);
@@ -326,7 +297,7 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
     sent_.pop_front();
   // Payloads are as much as the mean, for each replica: only where one of them is better off.
   if (std::ranges::find(mean.down, WayDown::kForwarded, &DownLoad::way) != mean.down.end())
-    sent_.push_back(std::move(sent));
+    sent_.push_back(std::move(closing));
   if (journal_.wants_snapshot()) {
     Status kept = keep_journal();
     if (!kept.ok()) return kept.error();
@@ -334,8 +305,8 @@ Result<RoundOutcome> Training::close_next(const Conditions& conditions) {
   return outcome;
 }
 
-const SentPayloads* Training::sent(RoundId round) const {
-  const auto found = std::ranges::find(sent_, round, &SentPayloads::round);
+const ClosingRound* Training::sent(RoundId round) const {
+  const auto found = std::ranges::find(sent_, round, &ClosingRound::round);
   return found == sent_.end() ? nullptr : &*found;
 }
 

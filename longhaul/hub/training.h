@@ -31,20 +31,6 @@ struct TrainingSetup {
   bool accepts_loss = false;  // goes on although rounds that had closed cannot be read any more
 };
 
-// What members sent in a round, for those to whom it is cheaper than the mean.
-struct SentPayloads {
-  RoundId round;
-  struct One {
-    std::size_t slot = 0;
-    float share = 0;  // of the mean
-    SharedBytes payload;
-  };
-  std::vector<One> payloads;  // in replica order; only those that sent something
-
-  // What goes to this replica: all but its own.
-  [[nodiscard]] std::size_t bytes_for(std::size_t slot) const;
-};
-
 // A round that has closed.
 struct RoundOutcome {
   RoundId round;
@@ -87,7 +73,8 @@ class Training {
   [[nodiscard]] const Journal& journal() const { return journal_; }
   // What was damaged when it was resumed, a sentence each.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
-  [[nodiscard]] const SentPayloads* sent(RoundId round) const;
+  // What members sent in a round, while a member may be better off with it than with the mean.
+  [[nodiscard]] const ClosingRound* sent(RoundId round) const;
   // The last update of this slot that is in this round or a later one, closed or not.
   [[nodiscard]] std::optional<Contributed> last_of(std::size_t slot, RoundId from) const;
   // The plan to begin with, and why.
@@ -113,7 +100,7 @@ class Training {
   Journal journal_;
   std::vector<std::string> notes_;
   std::unique_ptr<Planner> planner_;
-  std::deque<SentPayloads> sent_;
+  std::deque<ClosingRound> sent_;
 };
 
 }  // namespace longhaul

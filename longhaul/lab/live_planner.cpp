@@ -78,8 +78,8 @@ Conditions LivePlanner::conditions(Seconds time) const {
 
 std::optional<Plan> LivePlanner::round_closed(const ClosedRound& round) {
   learn_until(round.time);
-  const std::optional<Decision> decision = planner_->round_closed(
-      facts_of(round.submissions, round.mean, conditions(round.time), plan_));
+  const std::optional<Decision> decision =
+      planner_->round_closed(facts_of(round.sent, round.mean, conditions(round.time), plan_));
   if (!decision) return std::nullopt;
   adopt(static_cast<std::size_t>(round.id.step), round.time, *decision);
   return plan_;

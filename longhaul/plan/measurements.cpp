@@ -10,17 +10,23 @@ namespace longhaul {
 namespace {
 
 // In double: the squares of a run that diverges leave the range of float before its values do.
-double square_of(std::span<const float> values) {
+double square_of(const CheckedPayload& payload) {
+  if (payload.empty()) return 0;
+  const PayloadView& view = payload.view();
+  std::vector<float> values;
+  TileEntries entries;
   double sum = 0;
-  for (const float v : values) sum += static_cast<double>(v) * static_cast<double>(v);
+  for (std::size_t tile = 0; tile < tile_count(view.elements()); ++tile) {
+    if (view.is_dense()) {
+      values.assign(tile_size(tile, view.elements()), 0.0F);
+      view.add_tile(tile, 1.0F, values, entries);
+    } else {
+      view.entries_of(tile, entries);
+    }
+    for (const float v : view.is_dense() ? std::span(values) : std::span(entries.values))
+      sum += static_cast<double>(v) * static_cast<double>(v);
+  }
   return sum;
-}
-
-double square_of(const Submission& submission, std::vector<float>& scratch) {
-  if (submission.payload.empty()) return 0;
-  std::ranges::fill(scratch, 0.0F);
-  add(PayloadView::parse(submission.payload, scratch.size()).value(), 1.0F, scratch);
-  return square_of(scratch);
 }
 
 }  // namespace
@@ -43,14 +49,13 @@ Seconds StepTimer::typical() const {
   return *middle;
 }
 
-RoundFacts facts_of(std::span<const Submission> submissions, std::span<const float> mean,
+RoundFacts facts_of(std::span<const WeightedPayload> sent, const CheckedPayload& mean,
                     Conditions replicas, const Plan& current) {
-  std::vector<float> scratch(mean.size());
   std::vector<WeightedSquare> messages;
-  messages.reserve(submissions.size());
-  for (const Submission& submission : submissions)
-    messages.push_back({.weight = static_cast<double>(submission.weight),
-                        .square = square_of(submission, scratch)});
+  messages.reserve(sent.size());
+  for (const WeightedPayload& one : sent)
+    messages.push_back(
+        {.weight = static_cast<double>(one.weight), .square = square_of(one.payload)});
   const double mean_square = square_of(mean);
   return {.replicas = std::move(replicas),
           .agreement = agreement_of(messages, mean_square),

@@ -44,8 +44,8 @@ struct Measured {
   }
 };
 
-// What a planner asks of a round that has closed. The submissions' payloads were parsed before.
-RoundFacts facts_of(std::span<const Submission> submissions, std::span<const float> mean,
+// What a planner asks of a round that has closed: `sent` by its members, with their weights.
+RoundFacts facts_of(std::span<const WeightedPayload> sent, const CheckedPayload& mean,
                     Conditions replicas, const Plan& current);
 
 }  // namespace longhaul

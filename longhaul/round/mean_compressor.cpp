@@ -29,16 +29,18 @@ MeanCompressor::MeanCompressor(const Setup& setup, Workers& workers)
       residual_(setup.elements, 0.0F) {}
 
 void MeanCompressor::compress(RoundMean& mean, std::uint64_t step) {
-  LONGHAUL_CHECK_EQ(mean.values.size(), residual_.size());
-  drop_if_absurd(mean.values);
+  std::vector<float> values(residual_.size());
+  add(mean.payload.view(), 1.0F, values);
+  drop_if_absurd(values);
   Codec& codec = dense_step_ == step ? *dense_ : *codec_;
-  mean.payload = codec.take({.residual = residual_,
-                             .increment = mean.values,
-                             .keep_ratio = keep_ratio_,
-                             .seed = seed_of_round(seed_, step)});
-  std::ranges::fill(mean.values, 0.0F);
-  add(PayloadView::parse(mean.payload, mean.values.size()).value(), 1.0F, mean.values);
-  codec_->learn(mean.values);
+  mean.payload = CheckedPayload::of_sealed(codec.take({.residual = residual_,
+                                                       .increment = values,
+                                                       .keep_ratio = keep_ratio_,
+                                                       .seed = seed_of_round(seed_, step)}),
+                                           values.size());
+  std::ranges::fill(values, 0.0F);
+  add(mean.payload.view(), 1.0F, values);
+  codec_->learn(values);
   for (DownLoad& down : mean.down) down = {.way = WayDown::kTwoWay, .bytes = mean.payload.size()};
 }
 

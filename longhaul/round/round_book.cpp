@@ -15,23 +15,26 @@ void RoundBook::join(std::size_t slot, float weight, RoundId from) {
 
 void RoundBook::leave(std::size_t slot) { members_.erase(slot); }
 
-Taken RoundBook::submit(std::size_t slot, RoundId round, ByteBuffer payload, TimePoint now,
+Taken RoundBook::submit(std::size_t slot, RoundId round, CheckedPayload payload, TimePoint now,
                         Attendance attendance) {
-  return take(slot, round,
-              {.payload = std::move(payload), .attendance = std::move(attendance), .at = now});
+  return take(round, {.slot = slot,
+                      .has_submitted = true,
+                      .payload = std::move(payload),
+                      .attendance = std::move(attendance),
+                      .at = now});
 }
 
 Taken RoundBook::reject(std::size_t slot, RoundId round, TimePoint now) {
-  return take(slot, round, {.at = now, .is_rejected = true});
+  return take(round, {.slot = slot, .at = now});
 }
 
-Taken RoundBook::take(std::size_t slot, RoundId round, Submitted submitted) {
-  const auto member = members_.find(slot);
+Taken RoundBook::take(RoundId round, Entry entry) {
+  const auto member = members_.find(entry.slot);
   if (member == members_.end()) return Taken::kNotMember;
   if (round < next_) return Taken::kTooLate;
   if (round < member->second.from) return Taken::kNotMember;
-  submitted.weight = member->second.weight;
-  const bool is_new = open_[round].try_emplace(slot, std::move(submitted)).second;
+  entry.weight = member->second.weight;
+  const bool is_new = open_[round].try_emplace(entry.slot, std::move(entry)).second;
   return is_new ? Taken::kIn : Taken::kAlreadyIn;
 }
 
@@ -39,7 +42,7 @@ std::optional<Contributed> RoundBook::last_of(std::size_t slot) const {
   std::optional<Contributed> last;
   for (const auto& [round, submissions] : open_) {
     const auto own = submissions.find(slot);
-    if (own != submissions.end() && !own->second.is_rejected)
+    if (own != submissions.end() && own->second.has_submitted)
       last = {.round = round, .attendance = own->second.attendance};
   }
   return last;
@@ -79,14 +82,7 @@ ClosingRound RoundBook::close() {
   for (const auto& [slot, member] : members_) {
     if (member.from <= next_) entries[slot] = {.slot = slot, .weight = member.weight};
   }
-  for (auto& [slot, submitted] : open_[next_]) {
-    entries[slot] = {.slot = slot,
-                     .weight = submitted.weight,
-                     .has_submitted = !submitted.is_rejected,
-                     .payload = std::move(submitted.payload),
-                     .attendance = std::move(submitted.attendance),
-                     .at = submitted.at};
-  }
+  for (auto& [slot, entry] : open_[next_]) entries[slot] = std::move(entry);
   for (auto& [slot, entry] : entries) closing.members.push_back(std::move(entry));
   open_.erase(next_);
   next_ = after(next_);

@@ -12,8 +12,8 @@
 #include <optional>
 #include <vector>
 
-#include "longhaul/base/bytes.h"
 #include "longhaul/base/clock.h"
+#include "longhaul/codec/payload.h"
 #include "longhaul/round/attendance.h"
 #include "longhaul/round/round_id.h"
 
@@ -38,7 +38,7 @@ struct Entry {
   std::size_t slot = 0;
   float weight = 1.0F;
   bool has_submitted = false;  // else nobody waits for it any longer, or it was rejected
-  ByteBuffer payload;          // empty: nothing to send
+  CheckedPayload payload;      // empty: nothing to send
   Attendance attendance;
   TimePoint at;  // when it was submitted
 };
@@ -58,7 +58,7 @@ class RoundBook {
   void leave(std::size_t slot);
   [[nodiscard]] std::size_t members() const { return members_.size(); }
 
-  Taken submit(std::size_t slot, RoundId round, ByteBuffer payload, TimePoint now,
+  Taken submit(std::size_t slot, RoundId round, CheckedPayload payload, TimePoint now,
                Attendance attendance = {});
   // What it sent cannot be used: the round does not wait for it any longer, and closes without it.
   Taken reject(std::size_t slot, RoundId round, TimePoint now);
@@ -81,15 +81,8 @@ class RoundBook {
     float weight = 1.0F;
     RoundId from;
   };
-  struct Submitted {
-    ByteBuffer payload;
-    Attendance attendance;
-    float weight = 1.0F;
-    TimePoint at;
-    bool is_rejected = false;
-  };
-  using OpenRound = std::map<std::size_t, Submitted>;  // by slot
-  Taken take(std::size_t slot, RoundId round, Submitted submitted);
+  using OpenRound = std::map<std::size_t, Entry>;  // by slot
+  Taken take(RoundId round, Entry entry);
 
   RoundPolicy policy_;
   RoundId next_;

@@ -7,17 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "longhaul/base/bytes.h"
-#include "longhaul/base/result.h"
 #include "longhaul/base/workers.h"
+#include "longhaul/codec/payload.h"
 
 namespace longhaul {
-
-// What one member sent; an empty payload is an update without elements.
-struct Submission {
-  float weight = 1.0F;
-  ByteView payload;
-};
 
 // The forms in which a mean can come back.
 enum class WayDown : std::uint8_t {
@@ -33,15 +26,14 @@ struct DownLoad {
 };
 
 struct RoundMean {
-  std::vector<float> values;
-  ByteBuffer payload;  // the values as one payload: a union, or dense where that is smaller,
-                       // or two-way
-  std::vector<DownLoad> down;  // per submission: the cheapest way for that member
+  CheckedPayload payload;      // all of it: a union, or dense where that is smaller, or two-way
+  std::vector<DownLoad> down;  // per member: the cheapest way for it
 };
 
-// `submissions` are those of all members, in replica order. The divisor is the weight of the
-// members, not of those who had something to send: what was held back or returned comes later.
-Result<RoundMean> mean_of_round(std::span<const Submission> submissions, std::size_t elements,
-                                Workers& workers);
+// `sent` is what all members sent with their weights, in replica order. The divisor is the weight
+// of the members, not of those who had something to send: what was held back or returned comes
+// later. Precondition: payloads have that many elements.
+RoundMean mean_of_round(std::span<const WeightedPayload> sent, std::size_t elements,
+                        Workers& workers);
 
 }  // namespace longhaul

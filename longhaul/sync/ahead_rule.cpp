@@ -34,7 +34,7 @@ class AheadRule final : public MergeRule {
     return take_gradient(taking, residual_);
   }
 
-  void sent(const StepContext& /*now*/, RoundId round, ByteView payload) override {
+  void sent(const StepContext& /*now*/, RoundId round, const CheckedPayload& payload) override {
     unmerged_.add(round, Unit::kGradient, payload);
   }
 

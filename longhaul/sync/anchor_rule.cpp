@@ -37,7 +37,7 @@ class AnchorRule final : public MergeRule {
         {.residual = distance, .keep_ratio = taking.keep_ratio, .seed = taking.seed});
   }
 
-  void sent(const StepContext& /*now*/, RoundId round, ByteView /*payload*/) override {
+  void sent(const StepContext& /*now*/, RoundId round, const CheckedPayload& /*payload*/) override {
     unmerged_.push_back({.round = round, .anchor = anchor_});
   }
 

@@ -226,14 +226,15 @@ void Engine::sit_out() {
 void Engine::submit_messages(Payloads payloads) {
   for (std::size_t i = 0; i < fragments_.size(); ++i) {
     if (!has_round(fragments_[i])) continue;
-    const RoundId round = open_round(i, payloads[i]);
-    exchange_.submit(
-        {.round = round, .elements = fragments_[i].part.count, .payload = std::move(payloads[i])});
+    const std::size_t elements = fragments_[i].part.count;
+    const CheckedPayload payload = CheckedPayload::of_sealed(std::move(payloads[i]), elements);
+    const RoundId round = open_round(i, payload);
+    exchange_.submit({.round = round, .elements = elements, .payload = payload});
   }
   finish_first_half();
 }
 
-RoundId Engine::open_round(std::size_t fragment, ByteView payload) {
+RoundId Engine::open_round(std::size_t fragment, const CheckedPayload& payload) {
   LONGHAUL_CHECK(!is_half_done());
   const RoundId round{.step = step_, .part = static_cast<std::uint32_t>(fragment)};
   rule_->sent(now(), round, payload);
@@ -251,6 +252,8 @@ Status Engine::check_mean(const Mean& mean, RoundId round) const {
   const std::string name = "mean of step " + std::to_string(round.step);
   if (mean.round != round || mean.elements() != parts_.at(round.part).count)
     return Error{ErrorCode::kCorruptPayload, name + ": of another part of the model"};
+  if (!mean.returned.empty() && mean.returned.view().elements() != mean.elements())
+    return Error{ErrorCode::kCorruptPayload, name + ": an update of another part comes back"};
   if (!mean.next_plan) return Done{};
   Status plan = check_plan(*mean.next_plan, setup_);
   if (plan.ok()) return plan;
@@ -263,8 +266,8 @@ Status Engine::merge_oldest(Deadline deadline) {
   if (!mean.ok()) return mean.error();
   Status fits = check_mean(*mean, round);
   if (!fits.ok()) return fits;
-  Status taken_back = take_back(*mean);
-  if (!taken_back.ok()) return taken_back;
+  if (!mean->returned.empty())
+    rule_->take_back(now(), round, parts_.at(round.part), mean->returned.view());
   in_flight_.pop_front();
   merge(*mean);
   if (mean->next_plan) next_plan_ = mean->next_plan;
@@ -283,19 +286,7 @@ void Engine::merge(const Mean& mean) {
     rule_->merge(now(), part, mean);
   }
   Codec& codec = *fragments_.at(mean.round.part).codec;
-  if (codec.shares_state()) codec.learn(*mean.values);
-}
-
-Status Engine::take_back(const Mean& mean) {
-  if (mean.returned.empty()) return Done{};
-  const Part& part = parts_.at(mean.round.part);
-  Result<PayloadView> message = PayloadView::parse(mean.returned, part.count);
-  if (!message.ok()) {
-    return std::move(message).error().within("returned update of step " +
-                                             std::to_string(mean.round.step));
-  }
-  rule_->take_back(now(), mean.round, part, *message);
-  return Done{};
+  if (codec.shares_state()) codec.learn(mean.values ? *mean.values : mean.to_vector());
 }
 
 Status Engine::merge_due(Deadline deadline) {

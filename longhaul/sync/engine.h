@@ -164,11 +164,10 @@ class Engine {
   [[nodiscard]] float clip_scale(std::span<const float> gradient) const;
   void finish_first_half();
   void submit_messages(Payloads payloads);
-  RoundId open_round(std::size_t fragment, ByteView payload);
+  RoundId open_round(std::size_t fragment, const CheckedPayload& payload);
   [[nodiscard]] Status check_mean(const Mean& mean, RoundId round) const;
   Status merge_oldest(Deadline deadline);
   void merge(const Mean& mean);
-  Status take_back(const Mean& mean);
   void change_plan(const Plan& plan);
   [[nodiscard]] State save(Extent extent) const;
   struct Loaded;

@@ -80,7 +80,7 @@ class LateRule final : public MergeRule {
         unmerged_(std::move(unmerged)) {}
 
   ByteBuffer take(const StepContext& /*now*/, const Taking& taking) override {
-    std::vector<Contribution> told = unmerged_.of(taking.part);
+    std::vector<WeightedPayload> told = unmerged_.of(taking.part);
     TakeDifference request{.shared = taking.part.of(std::span(shared_)),
                            .position = taking.part.of(parameters_),
                            .told = told,
@@ -92,8 +92,7 @@ class LateRule final : public MergeRule {
     ByteBuffer payload = taking.codec.take_difference(request, workers_);
     if (taking.kept == 1.0F || payload.empty()) return payload;
     // What is lost of the residual leaves the position too.
-    const PayloadView view = PayloadView::parse(payload, taking.part.count).value();
-    told.push_back({.payload = &view});
+    told.push_back({.payload = CheckedPayload::of_sealed(payload, taking.part.count)});
     request.told = told;
     std::vector<float> lost(taking.part.count);
     read_difference(request, workers_, lost);
@@ -102,7 +101,7 @@ class LateRule final : public MergeRule {
   }
 
   // Without compensation a replica goes on from the shared model.
-  void sent(const StepContext& /*now*/, RoundId round, ByteView payload) override {
+  void sent(const StepContext& /*now*/, RoundId round, const CheckedPayload& payload) override {
     const bool compensates = setup_.local.compensates_delay;
     unmerged_.add(round, Unit::kMove, payload, compensates ? 1.0F : 0.0F);
     if (!compensates) unmerged_.newest().add_to(parameters_, 1.0F);
@@ -112,7 +111,7 @@ class LateRule final : public MergeRule {
   void take_back(const StepContext& /*now*/, RoundId round, const Part& part,
                  const PayloadView& message) override {
     const UnmergedMessage& own = unmerged_.oldest(round);
-    const float counted = own.payload ? own.weight : 0.0F;
+    const float counted = own.payload.empty() ? 0.0F : own.weight;
     const float wanted = own.unit == Unit::kMove ? 1.0F : own.weight;
     if (counted != wanted) add(message, counted - wanted, part.of(parameters_));
     unmerged_.clear_oldest(round);
@@ -124,7 +123,7 @@ class LateRule final : public MergeRule {
     const UnmergedMessage& own = unmerged_.oldest(mean.round);
     const float factor =
         own.unit == Unit::kMove ? 1.0F : move_of_gradient(setup_.optimizer, now.lr);
-    const bool is_sparse = mean.is_sparse() && !(own.payload && own.payload->is_dense());
+    const bool is_sparse = mean.is_sparse() && !own.is_dense();
     const std::vector<TileRange> ranges = split_tiles(tile_count(part.count), workers_);
     workers_.run(ranges.size(), [&](std::size_t i) {
       SparseScratch sparse;
@@ -175,7 +174,7 @@ class LateRule final : public MergeRule {
     if (!setup_.computes) return rest;
     rest.resize(shared_.size());
     for (const Part& part : unmerged_.parts()) {
-      const std::vector<Contribution> told = unmerged_.of(part);
+      const std::vector<WeightedPayload> told = unmerged_.of(part);
       read_difference({.shared = part.of(std::span(shared_)),
                        .position = part.of(std::span<const float>(parameters_)),
                        .told = told},
@@ -193,9 +192,9 @@ class LateRule final : public MergeRule {
                     SparseScratch& scratch) {
     scratch.terms.resize(mean.terms.size());
     for (std::size_t i = 0; i < mean.terms.size(); ++i)
-      scratch.decode(mean.terms[i].payload, tile, scratch.terms[i]);
-    const bool has_own = own.payload && setup_.computes;
-    if (has_own) scratch.decode(*own.payload, tile, scratch.own);
+      scratch.decode(mean.terms[i].payload.view(), tile, scratch.terms[i]);
+    const bool has_own = !own.payload.empty() && setup_.computes;
+    if (has_own) scratch.decode(own.payload.view(), tile, scratch.own);
     const std::span shared = tile_of(shared_, own.part, tile);
     const std::span x = tile_of(parameters_, own.part, tile);
     // Both were last touched a whole model ago.
@@ -222,11 +221,11 @@ class LateRule final : public MergeRule {
     const std::span values = mean.tile(tile, scratch.sum, scratch.entries);
     scratch.move.assign(values.size(), 0.0F);
     kernels::add_scaled(values, factor, scratch.move);
-    if (setup_.computes && own.payload && own.payload->is_dense())
-      return merge_anew(tile, own, scratch);
+    if (setup_.computes && own.is_dense()) return merge_anew(tile, own, scratch);
     kernels::subtract(scratch.move, tile_of(shared_, own.part, tile));
     if (!setup_.computes) return;
-    if (own.payload) own.payload->add_tile(tile, -own.weight, scratch.move, scratch.entries);
+    if (!own.payload.empty())
+      own.payload.view().add_tile(tile, -own.weight, scratch.move, scratch.entries);
     kernels::subtract(scratch.move, tile_of(parameters_, own.part, tile));
   }
 
@@ -235,7 +234,7 @@ class LateRule final : public MergeRule {
   void merge_anew(std::size_t tile, const UnmergedMessage& own, DenseScratch& scratch) {
     const std::span shared = tile_of(shared_, own.part, tile);
     const std::span x = tile_of(parameters_, own.part, tile);
-    const std::vector<Contribution> told = unmerged_.of(own.part);
+    const std::vector<WeightedPayload> told = unmerged_.of(own.part);
     scratch.sum.resize(x.size());
     DifferenceReader({.shared = own.part.of(std::span(shared_)),
                       .position = own.part.of(parameters_),
@@ -243,9 +242,9 @@ class LateRule final : public MergeRule {
         .read(tile_begin(tile), scratch.sum);
     kernels::subtract(scratch.move, shared);
     std::ranges::copy(shared, x.begin());
-    for (const Contribution& other : told) {
-      if (other.payload != &*own.payload)
-        other.payload->add_tile(tile, -other.weight, x, scratch.entries);
+    for (const WeightedPayload& other : told) {
+      if (&other.payload.view() != &own.payload.view())
+        other.payload.view().add_tile(tile, -other.weight, x, scratch.entries);
     }
     kernels::subtract(scratch.sum, x);
   }

@@ -33,7 +33,8 @@ class OptimizerRule final : public MergeRule {
     return take_gradient(taking, residual_);
   }
 
-  void sent(const StepContext& /*now*/, RoundId /*round*/, ByteView /*payload*/) override {}
+  void sent(const StepContext& /*now*/, RoundId /*round*/,
+            const CheckedPayload& /*payload*/) override {}
 
   void take_back(const StepContext& /*now*/, RoundId /*round*/, const Part& part,
                  const PayloadView& message) override {
@@ -76,7 +77,7 @@ class OwnStepRule final : public MergeRule {
     return take_gradient(taking, residual_);
   }
 
-  void sent(const StepContext& now, RoundId round, ByteView /*payload*/) override {
+  void sent(const StepContext& now, RoundId round, const CheckedPayload& /*payload*/) override {
     unmerged_.push_back({.round = round, .lr = now.lr, .gradient = std::exchange(newest_, {})});
   }
 

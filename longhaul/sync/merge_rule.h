@@ -52,7 +52,7 @@ class MergeRule {
 
   // The replica's own message of a round is on its way; an empty payload stands for zero. Also
   // called without take, if a step had no usable gradient.
-  virtual void sent(const StepContext& now, RoundId round, ByteView payload) = 0;
+  virtual void sent(const StepContext& now, RoundId round, const CheckedPayload& payload) = 0;
 
   // The mean of `round`, which is merged next, does not hold this replica's own message: back to
   // the residual of that part with it.

@@ -52,7 +52,7 @@ class OuterRule final : public MergeRule {
     return payload;
   }
 
-  void sent(const StepContext& /*now*/, RoundId round, ByteView payload) override {
+  void sent(const StepContext& /*now*/, RoundId round, const CheckedPayload& payload) override {
     unmerged_.add(round, Unit::kMove, payload);
   }
 
@@ -113,8 +113,8 @@ class OuterRule final : public MergeRule {
     std::ranges::copy(shared, from.begin());  // y, from here on
     TileEntries scratch;
     for (const UnmergedMessage& message : unmerged_) {
-      if (message.round.part == merged.part && message.payload)
-        message.payload->add_tile(first / kTileElements, -1.0F, from, scratch);
+      if (message.round.part == merged.part && !message.payload.empty())
+        message.payload.view().add_tile(first / kTileElements, -1.0F, from, scratch);
     }
     for (std::size_t i = 0; i < x.size(); ++i) {
       if (local_.mixing) moved[i] = *local_.mixing * (from[i] - x[i]);

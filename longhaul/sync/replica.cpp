@@ -110,7 +110,7 @@ State Replica::save() const {
   std::vector<RoundId> sent;
   for (const auto& [round, update] : client_.unmerged()) {
     sent.push_back(round);
-    state.blobs[name_in_round(kUpdate, round)] = *update.payload;
+    state.blobs[name_in_round(kUpdate, round)] = *update.payload.bytes();
   }
   save_rounds(kSent, sent, state);
   const Attendance attendance =
@@ -134,6 +134,14 @@ Result<Attendance> attendance_in(const State& checkpoint, std::uint64_t step) {
     if (attendance.can_be_of(step + 1)) return attendance;
   }
   return Error{ErrorCode::kMismatch, "checkpoint: steps that it cannot have taken part in"};
+}
+
+// From a file. Its part is known to the engine only, so its size is checked there.
+Result<CheckedPayload> own_update(ByteView bytes, std::size_t model_elements) {
+  const std::uint64_t elements = claimed_elements(bytes);
+  if (elements > model_elements)
+    return Error{ErrorCode::kMismatch, "an update of more than the model"};
+  return CheckedPayload::check_update({bytes.begin(), bytes.end()}, elements);
 }
 
 }  // namespace
@@ -165,16 +173,18 @@ Status stand_at(const State& checkpoint, ClientSetup& client, const SentUpdates*
   for (const RoundId& round : *sent) {
     const Result<ByteView> payload = checkpoint.blob(name_in_round(kUpdate, round));
     if (!payload.ok()) return payload.error();
-    client.own[round] = {
-        .payload = std::make_shared<const ByteBuffer>(payload->begin(), payload->end()),
-        .attendance = attendance->until(round.step)};
+    Result<CheckedPayload> update = own_update(*payload, client.elements);
+    if (!update.ok()) return std::move(update).error().within("checkpoint");
+    client.own[round] = {.payload = std::move(update).value(),
+                         .attendance = attendance->until(round.step)};
   }
   if (sent_since == nullptr) return Done{};
   for (const auto& [round, payload] : *sent_since) {
-    if (round.step >= *step)
-      client.own.try_emplace(round,
-                             OwnUpdate{.payload = std::make_shared<const ByteBuffer>(payload),
-                                       .attendance = *attendance});
+    if (round.step < *step) continue;
+    Result<CheckedPayload> update = own_update(payload, client.elements);
+    if (!update.ok()) return std::move(update).error().within("sent updates");
+    client.own.try_emplace(
+        round, OwnUpdate{.payload = std::move(update).value(), .attendance = *attendance});
   }
   client.own_until = {.step = *step};
   if (!client.own.empty())

@@ -69,7 +69,7 @@ Result<SentUpdates> SentLog::read(const std::filesystem::path& file) {
 // A replica that resumes submits again what is in the file already.
 void SentLog::submit(Update update) {
   if (status_.ok() && (!last_ || update.round > *last_)) {
-    const ByteBuffer record = record_of(update.round, update.payload);
+    const ByteBuffer record = record_of(update.round, *update.payload.bytes());
     out_.write(reinterpret_cast<const char*>(record.data()),
                static_cast<std::streamsize>(record.size()));
     out_.flush();

@@ -27,38 +27,27 @@ Unmerged::Unmerged(std::size_t elements, std::vector<Part> parts) : parts_(std::
   if (parts_.empty()) parts_.push_back({.first = 0, .count = elements});
 }
 
-Status Unmerged::try_add(RoundId round, Unit unit, ByteView payload, float weight) {
-  UnmergedMessage& message = messages_.emplace_back();
-  message.round = round;
-  message.unit = unit;
-  message.weight = weight;
-  message.part = part_of(round);
-  message.bytes.assign(payload.begin(), payload.end());
-  if (message.bytes.empty()) return Done{};
-  Result<PayloadView> view = PayloadView::parse(message.bytes, message.part.count);
-  if (!view.ok()) return std::move(view).error();
-  message.payload = std::move(view).value();
-  return Done{};
+void Unmerged::add(RoundId round, Unit unit, CheckedPayload payload, float weight) {
+  messages_.push_back({.round = round,
+                       .unit = unit,
+                       .weight = weight,
+                       .payload = std::move(payload),
+                       .part = part_of(round)});
 }
 
-void Unmerged::add(RoundId round, Unit unit, ByteView payload, float weight) {
-  LONGHAUL_CHECK(try_add(round, unit, payload, weight).ok());
-}
-
-std::vector<Contribution> Unmerged::of(const Part& part) const {
-  std::vector<Contribution> told;
+std::vector<WeightedPayload> Unmerged::of(const Part& part) const {
+  std::vector<WeightedPayload> told;
   for (const UnmergedMessage& message : messages_) {
     const bool is_of_part = message.part.first == part.first && message.part.count == part.count;
-    if (is_of_part && message.payload && message.weight != 0)
-      told.push_back({.payload = &*message.payload, .weight = message.weight});
+    if (is_of_part && !message.payload.empty() && message.weight != 0)
+      told.push_back({.payload = message.payload, .weight = message.weight});
   }
   return told;
 }
 
 void Unmerged::clear_oldest(RoundId round) {
   (void)oldest(round);
-  messages_.front().payload.reset();
-  messages_.front().bytes.clear();
+  messages_.front().payload = {};
 }
 
 void Unmerged::set_weight(Unit unit, float weight) {
@@ -83,7 +72,7 @@ void Unmerged::save(Extent extent, State& state) const {
     units.emplace_back(unit_name(message.unit));
     weights.push_back(static_cast<double>(message.weight));
     if (extent == Extent::kReplica)
-      state.blobs[name_in_round("message", message.round)] = message.bytes;
+      state.blobs[name_in_round("message", message.round)] = *message.payload.bytes();
   }
   state.values["units"] = units;
   if (extent == Extent::kReplica) state.values["weights"] = weights;
@@ -110,8 +99,10 @@ Status Unmerged::load(Extent extent, const State& state, std::span<const RoundId
     const Result<ByteView> payload =
         extent == Extent::kReplica ? state.blob(name) : Result<ByteView>(ByteView());
     if (!payload.ok()) return payload.error();
-    Status added = try_add(rounds[i], *unit, *payload, static_cast<float>(weights[i]));
-    if (!added.ok()) return std::move(added).error().within(name);
+    Result<CheckedPayload> message =
+        CheckedPayload::check_update({payload->begin(), payload->end()}, part_of(rounds[i]).count);
+    if (!message.ok()) return std::move(message).error().within(name);
+    add(rounds[i], *unit, std::move(message).value(), static_cast<float>(weights[i]));
   }
   return Done{};
 }

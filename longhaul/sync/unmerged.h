@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,13 +25,13 @@ struct UnmergedMessage {
   RoundId round;
   Unit unit = Unit::kGradient;
   float weight = 1.0F;  // with which the replica counts on it until the mean is there
-  ByteBuffer bytes;
-  std::optional<PayloadView> payload;  // of `bytes`; nothing: the message was empty
+  CheckedPayload payload;
   Part part;
 
+  [[nodiscard]] bool is_dense() const { return !payload.empty() && payload.view().is_dense(); }
   // out += factor · message; `out` is of the whole model.
   void add_to(std::span<float> out, float factor) const {
-    if (payload) longhaul::add(*payload, factor, part.of(out));
+    if (!payload.empty()) longhaul::add(payload.view(), factor, part.of(out));
   }
 };
 
@@ -41,12 +40,12 @@ class Unmerged {
   // Rounds are of one of `parts`; none: all are of the whole model.
   Unmerged(std::size_t elements, std::vector<Part> parts);
 
-  void add(RoundId round, Unit unit, ByteView payload, float weight = 1.0F);
+  void add(RoundId round, Unit unit, CheckedPayload payload, float weight = 1.0F);
   [[nodiscard]] const Part& part_of(RoundId round) const { return parts_.at(round.part); }
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
 
   // What the replica counts on in a part, oldest first; valid until a message comes or goes.
-  [[nodiscard]] std::vector<Contribution> of(const Part& part) const;
+  [[nodiscard]] std::vector<WeightedPayload> of(const Part& part) const;
   [[nodiscard]] const UnmergedMessage& newest() const { return messages_.back(); }
 
   // The mean of `round` is being merged: our bug, if that is not the oldest.
@@ -71,10 +70,8 @@ class Unmerged {
   [[nodiscard]] auto end() const { return messages_.end(); }
 
  private:
-  Status try_add(RoundId round, Unit unit, ByteView payload, float weight);
-
   std::vector<Part> parts_;
-  std::deque<UnmergedMessage> messages_;  // a deque: views must not move away from their bytes
+  std::deque<UnmergedMessage> messages_;
 };
 
 }  // namespace longhaul

@@ -34,9 +34,6 @@ struct TransferId {
 inline constexpr std::size_t kLeastChunkBytes = 1024;
 inline constexpr std::size_t kMostChunkBytes = std::size_t{256} * 1024;
 
-// Shared: the hub sends one mean to many replicas.
-using SharedBytes = std::shared_ptr<const ByteBuffer>;
-
 // Transfers on their way out, the oldest first. Pure: no stream, no thread.
 class OutgoingCargo {
  public:

@@ -17,19 +17,16 @@ using testing_data::same_bits;
 
 constexpr std::size_t kUpdateElements = 70'000;
 
-// Payloads with the views that refer to them.
 struct Round {
   std::vector<ByteBuffer> payloads;
-  std::vector<PayloadView> views;
-  std::vector<Contribution> contributions;
+  std::vector<WeightedPayload> weighted;
 
   explicit Round(std::vector<ByteBuffer> bytes, std::size_t elements = kUpdateElements)
       : payloads(std::move(bytes)) {
-    for (const ByteBuffer& payload : payloads)
-      views.push_back(PayloadView::parse(payload, elements).value());
     float weight = 0.5F;
-    for (const PayloadView& view : views)
-      contributions.push_back({.payload = &view, .weight = weight *= 1.25F});
+    for (const ByteBuffer& payload : payloads)
+      weighted.push_back(
+          {.payload = CheckedPayload::check(payload, elements).value(), .weight = weight *= 1.25F});
   }
 };
 
@@ -48,17 +45,15 @@ std::vector<float> sum_of(const Round& round, std::size_t threads = 1,
                           std::size_t elements = kUpdateElements) {
   Workers workers(threads);
   std::vector<float> sum(elements, 99.0F);  // what was there does not matter
-  sum_payloads(round.contributions, sum, workers);
+  sum_payloads(round.weighted, sum, workers);
   return sum;
 }
 
 TEST(SumPayloads, EqualsAddingOneAfterTheOther) {
   for (const Round& round : {sparse_round(), Round(payload_of_each_kind(kUpdateElements))}) {
     std::vector<float> expected(kUpdateElements, 0.0F);
-    for (const Contribution& each : round.contributions) {
-      const std::vector<float> decoded =
-          decode(round.payloads[static_cast<std::size_t>(each.payload - round.views.data())],
-                 kUpdateElements);
+    for (const WeightedPayload& each : round.weighted) {
+      const std::vector<float> decoded = decode(*each.payload.bytes(), kUpdateElements);
       for (std::size_t i = 0; i < kUpdateElements; ++i) expected[i] += each.weight * decoded[i];
     }
     EXPECT_TRUE(same_bits(sum_of(round), expected));
@@ -69,7 +64,7 @@ TEST(SumPayloads, FollowsTheOrderGiven) {
   Round round(payload_of_each_kind(kUpdateElements));
   const std::vector<float> sum = sum_of(round);
   EXPECT_TRUE(same_bits(sum_of(round), sum));
-  std::ranges::reverse(round.contributions);
+  std::ranges::reverse(round.weighted);
   const std::vector<float> reversed = sum_of(round);
   EXPECT_FALSE(same_bits(reversed, sum));  // floats do not commute in threes: hence a fixed order
   for (std::size_t i = 0; i < kUpdateElements; ++i) ASSERT_NEAR(reversed[i], sum[i], 1e-5);
@@ -86,7 +81,7 @@ TEST(SumPayloads, RefusesPayloadsOfAnotherLength) {
   const Round round = sparse_round(1000);
   Workers workers(1);
   std::vector<float> sum(1001);
-  EXPECT_THROW(sum_payloads(round.contributions, sum, workers), std::logic_error);
+  EXPECT_THROW(sum_payloads(round.weighted, sum, workers), std::logic_error);
 }
 
 TEST(EncodeUnion, DecodesToTheBitsOfTheSum) {
@@ -95,14 +90,15 @@ TEST(EncodeUnion, DecodesToTheBitsOfTheSum) {
     SCOPED_TRACE(elements);
     const Round round = sparse_round(elements);
     const std::vector<float> sum = sum_of(round, 1, elements);
-    EXPECT_TRUE(same_bits(decode(encode_union(round.contributions, sum, workers), elements), sum));
+    const CheckedPayload joined = encode_union(round.weighted, elements, workers);
+    EXPECT_TRUE(same_bits(decode(*joined.bytes(), elements), sum));
   }
 }
 
 TEST(EncodeUnion, IsSparseWhereItsContributionsAre) {
   Workers workers(1);
   const Round round = sparse_round();
-  const ByteBuffer payload = encode_union(round.contributions, sum_of(round), workers);
+  const ByteBuffer payload = *encode_union(round.weighted, kUpdateElements, workers).bytes();
   EXPECT_EQ(PayloadView::parse(payload, kUpdateElements).value().header().kind,
             PayloadKind::kSparse);
   EXPECT_LT(payload.size(), kUpdateElements);
@@ -115,7 +111,7 @@ TEST(EncodeUnion, IsDenseWhereAContributionIsDense) {
     payloads.push_back(encoded({.kind = kind}, 1.0, kUpdateElements, 5));
     const Round round(std::move(payloads));
     const std::vector<float> sum = sum_of(round);
-    const ByteBuffer payload = encode_union(round.contributions, sum, workers);
+    const ByteBuffer payload = *encode_union(round.weighted, kUpdateElements, workers).bytes();
     EXPECT_EQ(PayloadView::parse(payload, kUpdateElements).value().header().kind,
               PayloadKind::kDense);
     EXPECT_TRUE(same_bits(decode(payload, kUpdateElements), sum));
@@ -126,7 +122,7 @@ TEST(EncodeUnion, IsDenseWhereThatIsSmaller) {
   Workers workers(1);
   const Round round({encoded({.kind = CodecKind::kRandomK}, 1.0, 5000, 1)}, 5000);
   const std::vector<float> sum = sum_of(round, 1, 5000);
-  const ByteBuffer payload = encode_union(round.contributions, sum, workers);
+  const ByteBuffer payload = *encode_union(round.weighted, 5000, workers).bytes();
   EXPECT_EQ(PayloadView::parse(payload, 5000).value().header().kind, PayloadKind::kDense);
   EXPECT_TRUE(same_bits(decode(payload, 5000), sum));
 }
@@ -137,11 +133,10 @@ TEST(EncodeUnion, KeepsElementsThatCancelledOut) {
       {encoded({.kind = CodecKind::kTopK, .values = ValueFormat::kFp32}, 0.01, 5000, 1),
        encoded({.kind = CodecKind::kTopK, .values = ValueFormat::kFp32}, 0.01, 5000, 1)},
       5000);
-  const std::vector<Contribution> opposed{{.payload = &round.views[0], .weight = 1.0F},
-                                          {.payload = &round.views[1], .weight = -1.0F}};
-  std::vector<float> sum(5000);
-  sum_payloads(opposed, sum, workers);
-  const ByteBuffer payload = encode_union(opposed, sum, workers);
+  const std::vector<WeightedPayload> opposed{
+      {.payload = round.weighted[0].payload, .weight = 1.0F},
+      {.payload = round.weighted[1].payload, .weight = -1.0F}};
+  const ByteBuffer payload = *encode_union(opposed, 5000, workers).bytes();
   EXPECT_EQ(PayloadView::parse(payload, 5000).value().values(), 50U);
   EXPECT_TRUE(same_bits(decode(payload, 5000), std::vector<float>(5000, 0.0F)));
 }

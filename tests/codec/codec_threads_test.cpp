@@ -60,19 +60,17 @@ INSTANTIATE_TEST_SUITE_P(Codecs, ThreadedCodec, testing::ValuesIn(codec_cases())
                          [](const auto& each) { return each.param.name(); });
 
 TEST(ThreadedSum, GivesTheSameBitsForEveryCrew) {
-  const std::vector<ByteBuffer> payloads = payload_of_each_kind(kElements);
-  std::vector<PayloadView> views;
-  for (const ByteBuffer& payload : payloads)
-    views.push_back(PayloadView::parse(payload, kElements).value());
-  std::vector<Contribution> contributions;
-  for (const PayloadView& view : views) contributions.push_back({.payload = &view, .weight = 0.3F});
+  std::vector<WeightedPayload> payloads;
+  for (const ByteBuffer& bytes : payload_of_each_kind(kElements))
+    payloads.push_back(
+        {.payload = CheckedPayload::check(bytes, kElements).value(), .weight = 0.3F});
   Workers one(1);
   std::vector<float> alone(kElements);
-  sum_payloads(contributions, alone, one);
+  sum_payloads(payloads, alone, one);
   for (const std::size_t threads : kCrews) {
     Workers workers(threads);
     std::vector<float> together(kElements, 1.0F);
-    sum_payloads(contributions, together, workers);
+    sum_payloads(payloads, together, workers);
     EXPECT_TRUE(same_bits(together, alone));
   }
 }
@@ -80,16 +78,14 @@ TEST(ThreadedSum, GivesTheSameBitsForEveryCrew) {
 TEST(ThreadedUnion, GivesTheSameBytesForEveryCrew) {
   const ByteBuffer top = encoded({.kind = CodecKind::kTopK}, 0.01, kElements, 1);
   const ByteBuffer random = encoded({.kind = CodecKind::kRandomK}, 0.01, kElements, 2);
-  const PayloadView views[] = {PayloadView::parse(top, kElements).value(),
-                               PayloadView::parse(random, kElements).value()};
-  const Contribution contributions[] = {{.payload = &views[0]}, {.payload = &views[1]}};
+  const WeightedPayload payloads[] = {
+      {.payload = CheckedPayload::check(top, kElements).value()},
+      {.payload = CheckedPayload::check(random, kElements).value()}};
   Workers one(1);
-  std::vector<float> sum(kElements);
-  sum_payloads(contributions, sum, one);
-  const ByteBuffer alone = encode_union(contributions, sum, one);
+  const CheckedPayload alone = encode_union(payloads, kElements, one);
   for (const std::size_t threads : kCrews) {
     Workers workers(threads);
-    EXPECT_TRUE(encode_union(contributions, sum, workers) == alone);
+    EXPECT_TRUE(*encode_union(payloads, kElements, workers).bytes() == *alone.bytes());
   }
 }
 

@@ -20,21 +20,19 @@ constexpr std::size_t kDifferenceElements = 2 * kTileElements + 4321;
 struct DifferenceCase {
   DifferenceCase() {
     for (const char* codec : {"top_k/bf16", "random_k/4bit", "dense/bf16"}) {
-      std::vector<float> update = normal_update(kDifferenceElements, payloads.size());
-      payloads.push_back(make_codec(parse_codec(codec).value(), {}, workers)
-                             ->take({.residual = update, .keep_ratio = 0.02, .seed = 5}));
+      std::vector<float> update = normal_update(kDifferenceElements, told.size());
+      ByteBuffer bytes = make_codec(parse_codec(codec).value(), {}, workers)
+                             ->take({.residual = update, .keep_ratio = 0.02, .seed = 5});
+      told.push_back({.payload = CheckedPayload::of_sealed(std::move(bytes), kDifferenceElements),
+                      .weight = 0.5F + static_cast<float>(told.size())});
     }
-    for (const ByteBuffer& payload : payloads)
-      views.push_back(PayloadView::parse(payload, kDifferenceElements).value());
-    for (const PayloadView& view : views)
-      told.push_back({.payload = &view, .weight = 0.5F + static_cast<float>(told.size())});
   }
 
   // As it is after the local step.
   [[nodiscard]] std::vector<float> residual() const {
     std::vector<float> rest(kDifferenceElements);
     for (std::size_t i = 0; i < rest.size(); ++i) rest[i] = shared[i] - (position[i] - 0.25F);
-    for (const Contribution& one : told) add(*one.payload, -one.weight, rest);
+    for (const WeightedPayload& one : told) add(one.payload.view(), -one.weight, rest);
     return rest;
   }
 
@@ -55,9 +53,7 @@ struct DifferenceCase {
   }
 
   Workers workers;
-  std::vector<ByteBuffer> payloads;
-  std::vector<PayloadView> views;
-  std::vector<Contribution> told;
+  std::vector<WeightedPayload> told;
   std::vector<float> shared = normal_update(kDifferenceElements, 10);
   std::vector<float> position = normal_update(kDifferenceElements, 11);
 };

@@ -204,6 +204,41 @@ TEST(Payload, WantsAnOutputOfItsOwnLength) {
                std::logic_error);
 }
 
+TEST(CheckedPayload, RefusesWhatAViewRefuses) {
+  for (ByteBuffer payload : payload_of_each_kind(kPayloadElements)) {
+    EXPECT_TRUE(CheckedPayload::check(payload, kPayloadElements).ok());
+    EXPECT_FALSE(CheckedPayload::check(payload, kPayloadElements + 1).ok());
+    payload.back() ^= std::byte{1};
+    EXPECT_FALSE(CheckedPayload::check(payload, kPayloadElements).ok());
+  }
+  EXPECT_FALSE(CheckedPayload::check({}, kPayloadElements).ok());
+  EXPECT_TRUE(CheckedPayload::check_update({}, kPayloadElements)->empty());
+}
+
+TEST(CheckedPayload, WhatWasSealedHereNeedsNoHashToBeTheSame) {
+  for (const ByteBuffer& payload : payload_of_each_kind(kPayloadElements)) {
+    const CheckedPayload checked = CheckedPayload::check(payload, kPayloadElements).value();
+    const CheckedPayload sealed = CheckedPayload::of_sealed(payload, kPayloadElements);
+    EXPECT_EQ(sealed.digest(), checked.digest());
+    EXPECT_NE(sealed.digest(), 0U);
+    EXPECT_EQ(*sealed.bytes(), payload);
+    EXPECT_EQ(sealed.view().values(), checked.view().values());
+    std::vector<float> a(kPayloadElements);
+    std::vector<float> b(kPayloadElements);
+    add(checked.view(), 1.0F, a);
+    add(sealed.view(), 1.0F, b);
+    EXPECT_EQ(a, b);
+  }
+  EXPECT_TRUE(CheckedPayload::of_sealed({}, kPayloadElements).empty());
+}
+
+TEST(CheckedPayload, CopiesShareTheirBytes) {
+  const CheckedPayload one =
+      CheckedPayload::of_sealed(payload_of_each_kind(kPayloadElements).front(), kPayloadElements);
+  const CheckedPayload other = one;  // NOLINT(performance-unnecessary-copy-initialization)
+  EXPECT_EQ(one.bytes(), other.bytes());
+}
+
 TEST(ResealPayload, NeedsAHeader) {
   ByteBuffer bytes(kPayloadHeaderBytes - 1);
   EXPECT_THROW(reseal_payload(bytes), std::logic_error);

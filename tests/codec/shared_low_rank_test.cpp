@@ -39,10 +39,9 @@ struct Summed {
 };
 
 Summed summed(const ByteBuffer& a, float share_of_a, const ByteBuffer& b, float share_of_b) {
-  const PayloadView first = PayloadView::parse(a, kSharedElements).value();
-  const PayloadView second = PayloadView::parse(b, kSharedElements).value();
-  const std::vector<Contribution> both{{.payload = &first, .weight = share_of_a},
-                                       {.payload = &second, .weight = share_of_b}};
+  const std::vector<WeightedPayload> both{
+      {.payload = CheckedPayload::check(a, kSharedElements).value(), .weight = share_of_a},
+      {.payload = CheckedPayload::check(b, kSharedElements).value(), .weight = share_of_b}};
   Summed sum{.payload = sum_of_factors(both), .expected = std::vector<double>(kSharedElements)};
   const std::vector<float> of_a = decoded(a);
   const std::vector<float> of_b = decoded(b);

@@ -3,16 +3,15 @@
 
 #include <gtest/gtest.h>
 
-#include "longhaul/codec/digest.h"
 #include "tests/exchange/client_desk.h"
 
 namespace longhaul {
 namespace {
 
+using testing::checked;
 using testing::ClientCoreTest;
 using testing::Means;
 using testing::payload_with;
-using testing::shared;
 
 TEST_F(ClientCoreTest, ConnectsAnewWithItsSessionAndSlot) {
   EXPECT_EQ(join_.session(), 0U);
@@ -82,12 +81,12 @@ TEST_F(ClientCoreTest, AHubThatIsSilentIsGone) {
 TEST_F(ClientCoreTest, SendsAgainWhatWasNotMerged) {
   enroll(0);
   for (std::uint64_t step = 0; step < 3; ++step)
-    core_.submit({.step = step}, {.payload = shared(payload_with(1))});
+    core_.submit({.step = step}, {.payload = checked(payload_with(1))});
   EXPECT_EQ(sent(), (std::vector<std::uint64_t>{0, 1, 2}));
   closed(0);
   mean(0, 5);
   breaks();
-  core_.submit({.step = 3}, {.payload = shared(payload_with(1))});
+  core_.submit({.step = 3}, {.payload = checked(payload_with(1))});
   connect();
   EXPECT_EQ(told_next(), after({.step = 0}));
   closed(1);
@@ -139,7 +138,7 @@ TEST_F(ClientCoreTest, KnowsWhichMeansItHasThoughStepsHaveNoRound) {
 TEST_F(ClientCoreTest, KeepsThePartsOfAStepApart) {
   enroll(0);
   for (std::uint32_t part = 0; part < 2; ++part)
-    core_.submit({.step = 4, .part = part}, {.payload = shared(payload_with(1))});
+    core_.submit({.step = 4, .part = part}, {.payload = checked(payload_with(1))});
   EXPECT_EQ(core_.kept().size(), 2U);
   closed(4, {}, 0);
   closed(4, {}, 1);
@@ -181,17 +180,17 @@ TEST_F(ClientCoreTest, AnUpdateWhoseMeanIsHereIsNotSent) {
   enroll(0);
   closed(0);
   mean(0, 5);
-  core_.submit({.step = 0}, {.payload = shared(payload_with(1))});
+  core_.submit({.step = 0}, {.payload = checked(payload_with(1))});
   EXPECT_TRUE(sent().empty());
   EXPECT_TRUE(core_.kept().empty());
 }
 
 TEST_F(ClientCoreTest, AForwardedMeanNeedsTheVeryUpdateThatItCountsOn) {
   enroll(0);
-  core_.submit({.step = 0}, {.payload = shared(payload_with(1))});
+  core_.submit({.step = 0}, {.payload = checked(payload_with(1))});
   Frame frame;
   frame.mutable_closed()->set_way(v1::WAY_FORWARDED);
-  frame.mutable_closed()->set_own(digest_of(payload_with(2)));
+  frame.mutable_closed()->set_own(checked(payload_with(2)).digest());
   v1::Contribution& own = *frame.mutable_closed()->add_contributions();
   own.set_slot(1);
   own.set_weight(1);
@@ -199,6 +198,39 @@ TEST_F(ClientCoreTest, AForwardedMeanNeedsTheVeryUpdateThatItCountsOn) {
   cargo({.cargo = Cargo::kMean}, {});
   EXPECT_TRUE(news_.means.empty());
   EXPECT_EQ(core_.reconnections(), 1U);
+}
+
+TEST_F(ClientCoreTest, AForwardedMeanIsHandedOverAsPayloadsAndTheOwnOneIsNotCopied) {
+  enroll(0);
+  const CheckedPayload kept = checked(payload_with(1));
+  core_.submit({.step = 0}, {.payload = kept});
+  Frame frame;
+  v1::Closed& closed = *frame.mutable_closed();
+  closed.set_way(v1::WAY_FORWARDED);
+  closed.set_own(kept.digest());
+  for (const std::uint32_t slot : {0U, 1U}) {  // its own is the second
+    v1::Contribution& one = *closed.add_contributions();
+    one.set_slot(slot);
+    one.set_weight(0.25F);
+    one.set_bytes(kept.size());
+  }
+  hear(control_, frame);
+  cargo({.cargo = Cargo::kMean}, payload_with(3));
+  ASSERT_EQ(news_.last.terms.size(), 2U);
+  EXPECT_EQ(news_.last.values, nullptr);
+  EXPECT_EQ(news_.last.terms[1].payload.bytes(), kept.bytes());
+  EXPECT_EQ(news_.last.to_vector()[0], 0.25F * 3 + 0.25F * 1);
+}
+
+TEST_F(ClientCoreTest, AForwardedMeanOfNothingIsZero) {
+  enroll(0);
+  core_.submit({.step = 0}, {});
+  Frame frame;
+  frame.mutable_closed()->set_way(v1::WAY_FORWARDED);
+  frame.mutable_closed()->set_own(0);
+  hear(control_, frame);
+  cargo({.cargo = Cargo::kMean}, {});
+  EXPECT_EQ(news_.last.to_vector(), std::vector<float>(testing::kClientElements));
 }
 
 TEST_F(ClientCoreTest, ARefusalForGoodIsFinalAndAnotherIsNot) {

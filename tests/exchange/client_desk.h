@@ -12,6 +12,7 @@
 #include "longhaul/codec/codec.h"
 #include "longhaul/exchange/client_core.h"
 #include "longhaul/exchange/protocol.h"
+#include "tests/codec/checked.h"
 #include "tests/transport/hand_stream.h"
 
 namespace longhaul::testing {
@@ -27,6 +28,10 @@ inline ByteBuffer payload_with(float value) {
       ->take({.residual = residual, .increment = update, .keep_ratio = 1});
 }
 
+inline CheckedPayload checked(ByteBuffer bytes) {
+  return testing_data::checked(std::move(bytes), kClientElements);
+}
+
 inline SharedBytes shared(ByteBuffer bytes) {
   return std::make_shared<const ByteBuffer>(std::move(bytes));
 }
@@ -37,8 +42,9 @@ struct NewsBook final : ClientNews {
   }
   void on_enrolled(RoundId from, const Plan& /*plan*/) override { enrolled.push_back(from.step); }
   void on_mean(Mean mean, std::optional<std::uint64_t> own) override {
-    means.push_back({mean.round.step, (*mean.values)[0]});
+    means.push_back({mean.round.step, mean.to_vector()[0]});
     owns.push_back(own);
+    last = std::move(mean);
   }
   void on_restart(State /*state*/) override { ++restarts; }
   void on_finish(std::uint64_t /*last_step*/, v1::FinishCause /*cause*/) override {}
@@ -51,6 +57,7 @@ struct NewsBook final : ClientNews {
   std::optional<Contributed> contributed;
   std::vector<std::uint64_t> enrolled;
   std::vector<std::pair<std::uint64_t, float>> means;
+  Mean last;
   std::vector<std::optional<std::uint64_t>> owns;
   int restarts = 0;
   bool is_evaluator = false;

@@ -1,16 +1,15 @@
 // A client that goes on from a checkpoint: what it says, what it sends again and what not.
 #include <gtest/gtest.h>
 
-#include "longhaul/codec/digest.h"
 #include "tests/exchange/client_desk.h"
 
 namespace longhaul {
 namespace {
 
+using testing::checked;
 using testing::ClientCoreTest;
 using testing::kClientElements;
 using testing::payload_with;
-using testing::shared;
 
 // From a checkpoint after step 7 with three rounds in flight, of a state that it was given at 4.
 class ResumedClientTest : public ClientCoreTest {
@@ -25,10 +24,10 @@ class ResumedClientTest : public ClientCoreTest {
              .first_step = 4,
              .step = 8,
              .own = {
-                 {{.step = 5}, {.payload = shared(payload_with(1)), .attendance = {.since = 4}}},
-                 {{.step = 6}, {.payload = shared(payload_with(2)), .attendance = {.since = 4}}},
+                 {{.step = 5}, {.payload = checked(payload_with(1)), .attendance = {.since = 4}}},
+                 {{.step = 6}, {.payload = checked(payload_with(2)), .attendance = {.since = 4}}},
                  {{.step = 7},
-                  {.payload = shared(payload_with(3)),
+                  {.payload = checked(payload_with(3)),
                    .attendance = {.since = 4, .sat_out = {{6, 6}}}}}}}) {}
 };
 
@@ -38,20 +37,20 @@ TEST_F(ResumedClientTest, SaysWhereItStands) {
   EXPECT_EQ(told_next(), RoundId{.step = 5});
   EXPECT_EQ(join_.first_step(), 4U);
   EXPECT_EQ(join_.step(), 8U);
-  core_.submit({.step = 8}, {.payload = shared(payload_with(4))});
+  core_.submit({.step = 8}, {.payload = checked(payload_with(4))});
   breaks();
   connect();
   EXPECT_EQ(join_.step(), 9U);
 }
 
 TEST_F(ResumedClientTest, SendsAgainWhatHasNotClosed) {
-  closed(5, digest_of(payload_with(1)));
+  closed(5, checked(payload_with(1)).digest());
   mean(5, 9);
   enroll(6);
   EXPECT_EQ(sent(), (std::vector<std::uint64_t>{6, 7}));
   EXPECT_EQ(attendances_,
             (std::vector<Attendance>{{.since = 4}, {.since = 4, .sat_out = {{6, 6}}}}));
-  EXPECT_EQ(news_.owns.front(), digest_of(payload_with(1)));
+  EXPECT_EQ(news_.owns.front(), checked(payload_with(1)).digest());
 }
 
 // What it did after the checkpoint, and does again, is in already.
@@ -61,7 +60,7 @@ TEST_F(ResumedClientTest, WhatHasClosedIsNotSent) {
     mean(step, 9);
   }
   enroll(10);
-  core_.submit({.step = 8}, {.payload = shared(payload_with(4))});
+  core_.submit({.step = 8}, {.payload = checked(payload_with(4))});
   EXPECT_TRUE(sent().empty());
   EXPECT_TRUE(core_.kept().empty());
 }

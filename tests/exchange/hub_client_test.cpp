@@ -11,6 +11,7 @@
 #include "longhaul/codec/codec.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/exchange/protocol.h"
+#include "tests/codec/checked.h"
 
 namespace longhaul {
 namespace {
@@ -24,6 +25,10 @@ ByteBuffer payload_of(float value) {
   return make_codec(parse_codec("dense/fp32").value(), {{.name = "all", .count = kElements}},
                     workers)
       ->take({.residual = residual, .increment = update, .keep_ratio = 1});
+}
+
+CheckedPayload checked(ByteBuffer bytes) {
+  return testing_data::checked(std::move(bytes), kElements);
 }
 
 // Hands the ears of every stream to the test.
@@ -122,7 +127,8 @@ class HubClientTest : public ::testing::Test {
     ASSERT_TRUE(client_.collect({.step = spare_step}, limit()).ok());
   }
   void submit(std::uint64_t step, float value) {
-    client_.submit({.round = {.step = step}, .elements = kElements, .payload = payload_of(value)});
+    client_.submit(
+        {.round = {.step = step}, .elements = kElements, .payload = checked(payload_of(value))});
   }
 
   // Waits until a stream was asked for so many frames in all.
@@ -149,9 +155,9 @@ class HubClientTest : public ::testing::Test {
 TEST_F(HubClientTest, ReturnsAnUpdateThatIsNotInItsMean) {
   submit(0, 1);
   close(0, {});
-  EXPECT_EQ(client_.collect({.step = 0}, limit())->returned, payload_of(1));
+  EXPECT_EQ(*client_.collect({.step = 0}, limit())->returned.bytes(), payload_of(1));
   submit(1, 2);
-  close(1, digest_of(payload_of(2)));
+  close(1, checked(payload_of(2)).digest());
   EXPECT_TRUE(client_.collect({.step = 1}, limit())->returned.empty());
 }
 
@@ -160,7 +166,7 @@ TEST_F(HubClientTest, ReturnsAnUpdateWhoseMeanCameFirst) {
   close(0, {});
   settle(1);
   submit(0, 1);
-  EXPECT_EQ(client_.collect({.step = 0}, limit())->returned, payload_of(1));
+  EXPECT_EQ(*client_.collect({.step = 0}, limit())->returned.bytes(), payload_of(1));
 }
 
 TEST_F(HubClientTest, MeansThatNobodyCollectsHoldTheHubBack) {
@@ -183,8 +189,8 @@ TEST_F(HubClientTest, WhoWaitsForAMeanGetsItHoweverManyThereAre) {
 
 TEST_F(HubClientTest, ReturnsAnUpdateIfThatOfAnEarlierLifeIsIn) {
   submit(0, 1);
-  close(0, digest_of(payload_of(2)));
-  EXPECT_EQ(client_.collect({.step = 0}, limit())->returned, payload_of(1));
+  close(0, checked(payload_of(2)).digest());
+  EXPECT_EQ(*client_.collect({.step = 0}, limit())->returned.bytes(), payload_of(1));
 }
 
 TEST_F(HubClientTest, WhatBelongsToTheEarlierStateEndsWithIt) {
@@ -197,7 +203,7 @@ TEST_F(HubClientTest, WhatBelongsToTheEarlierStateEndsWithIt) {
   (void)client_.take_snapshot();
   EXPECT_EQ(client_.stance(4, {.step = 4}, deadline_after(Seconds(0))).error().code,
             ErrorCode::kDeadline);
-  close(3, digest_of(payload_of(1)), 1);
+  close(3, checked(payload_of(1)).digest(), 1);
   settle(4, 1);
   EXPECT_TRUE(client_.collect({.step = 3}, limit())->returned.empty());
   EXPECT_FALSE(client_.collect({.step = 0}, deadline_after(Seconds(0))).ok());
@@ -206,23 +212,23 @@ TEST_F(HubClientTest, WhatBelongsToTheEarlierStateEndsWithIt) {
 // A step is done again after a checkpoint: the same update is in already, another one comes back.
 TEST_F(HubClientTest, CountsUpdatesThatDifferFromThoseThatAreIn) {
   submit(0, 1);
-  close(0, digest_of(payload_of(1)));
+  close(0, checked(payload_of(1)).digest());
   EXPECT_TRUE(client_.collect({.step = 0}, limit())->returned.empty());
   EXPECT_EQ(client_.differing(), 0U);
   submit(1, 2);
-  close(1, digest_of(payload_of(1)));
-  EXPECT_EQ(client_.collect({.step = 1}, limit())->returned, payload_of(2));
+  close(1, checked(payload_of(1)).digest());
+  EXPECT_EQ(*client_.collect({.step = 1}, limit())->returned.bytes(), payload_of(2));
   EXPECT_EQ(client_.differing(), 1U);
 }
 
 TEST_F(HubClientTest, KeepsWhatACheckpointNeeds) {
   submit(0, 1);
   submit(1, 2);
-  close(0, digest_of(payload_of(1)));
+  close(0, checked(payload_of(1)).digest());
   ASSERT_TRUE(client_.collect({.step = 0}, limit()).ok());
   const auto unmerged = client_.unmerged();
   ASSERT_EQ(unmerged.size(), 1U);
-  EXPECT_EQ(*unmerged.at({.step = 1}).payload, payload_of(2));
+  EXPECT_EQ(*unmerged.at({.step = 1}).payload.bytes(), payload_of(2));
 }
 
 TEST_F(HubClientTest, TellsOnceThatTheConnectionIsLostAndOnceThatItIsBack) {
@@ -244,7 +250,7 @@ TEST_F(HubClientTest, DoesTheStepsAgainThatAnUpdateDependsOn) {
   *contributed.mutable_attendance() = to_message(Attendance{.since = 0, .sat_out = {{2, 2}}});
   connect_anew(contributed);
   for (std::uint64_t step = 0; step < 3; ++step) close(step, {});  // whether in time or not
-  close(3, digest_of(payload_of(1)));
+  close(3, checked(payload_of(1)).digest());
   close(4, {});
   settle(5);
   EXPECT_EQ(client_.stance(0, {.step = 0}, limit()).value(), Stance::kTakePart);
@@ -265,7 +271,7 @@ TEST_F(HubClientTest, AMeanThatIsAwaitedIsStillThereToCollect) {
   submit(0, 1);
   EXPECT_EQ(client_.await({.step = 0}, deadline_after(Seconds(0))).error().code,
             ErrorCode::kDeadline);
-  close(0, digest_of(payload_of(1)));
+  close(0, checked(payload_of(1)).digest());
   EXPECT_TRUE(client_.await({.step = 0}, limit()).ok());
   EXPECT_EQ(client_.unmerged().size(), 1U) << "a checkpoint still has it";
   EXPECT_TRUE(client_.collect({.step = 0}, limit()).ok());

@@ -130,7 +130,9 @@ class DamagedHub {
     training->book().join(0, 1.0F, {});
     digests_.push_back(digest_of(training->model().shared()));
     for (std::uint64_t step = 0; step < kClosed; ++step) {
-      (void)training->book().submit(0, {.step = step}, payload_of(step), TimePoint{});
+      (void)training->book().submit(0, {.step = step},
+                                    testing_data::checked(payload_of(step), testing::kDeskElements),
+                                    TimePoint{});
       ASSERT_TRUE(training->close_next({}).ok());
       digests_.push_back(digest_of(training->model().shared()));
     }

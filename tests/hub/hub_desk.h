@@ -16,6 +16,7 @@
 #include "longhaul/exchange/protocol.h"
 #include "longhaul/hub/hub_core.h"
 #include "longhaul/sync/recipe.h"
+#include "tests/codec/checked.h"
 #include "tests/transport/hand_stream.h"
 
 namespace longhaul::testing {
@@ -51,6 +52,10 @@ inline ByteBuffer dense_payload(float value) {
   return make_codec(parse_codec("dense/fp32").value(), {{.name = "all", .count = kDeskElements}},
                     workers)
       ->take({.residual = residual, .increment = update, .keep_ratio = 1});
+}
+
+inline CheckedPayload checked_payload(float value) {
+  return testing_data::checked(dense_payload(value), kDeskElements);
 }
 
 inline std::vector<std::size_t> slots_in(const RoundOutcome& round) {

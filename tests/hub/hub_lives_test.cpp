@@ -84,7 +84,7 @@ TEST_F(HubCoreLives, WhatTheEarlierLifeSentIsInAndNotTakenForItsOwn) {
     const auto closed = anew_.control.stream->take(Frame::kClosed);
     ASSERT_TRUE(closed);
     EXPECT_EQ(closed->closed().step(), step);
-    EXPECT_EQ(closed->closed().own(), digest_of(dense_payload(1)));
+    EXPECT_EQ(closed->closed().own(), testing::checked_payload(1).digest());
     EXPECT_EQ(closed->closed().way(), v1::WAY_UNION);  // it does not have that payload
     EXPECT_EQ(slots_in(desk_.rounds.back()), (std::vector<std::size_t>{0, 1}));
   }
@@ -156,7 +156,7 @@ TEST(HubLives, AResubmissionIsInOnce) {
   EXPECT_EQ(slots_in(desk.rounds[1]), (std::vector<std::size_t>{0, 1}));
   const auto closed = back.control.stream->take(Frame::kClosed);
   ASSERT_TRUE(closed);
-  EXPECT_EQ(closed->closed().own(), digest_of(dense_payload(1)));
+  EXPECT_EQ(closed->closed().own(), testing::checked_payload(1).digest());
 }
 
 TEST(HubLives, WhoIsSlowerThanTheJournalForgetsGetsASnapshot) {

@@ -48,9 +48,9 @@ class Ledger {
     moves_[slot].push_back({.life = lives_[slot], .step = step, .update = update});
     for (const double value : update) magnitudes_[slot] += std::abs(value);
   }
-  void submitted(SlotRound what, const ByteBuffer& payload) {
+  void submitted(SlotRound what, const CheckedPayload& payload) {
     const MutexLock lock(mutex_);
-    Submitted sent{.digest = digest_of(payload),
+    Submitted sent{.digest = payload.digest(),
                    .life = lives_[what.first],
                    .values = values_of(what.second, payload)};
     for (const Submitted& earlier : submitted_[what]) {
@@ -62,7 +62,7 @@ class Ledger {
   void collected(SlotRound what, const Mean& mean) {
     const MutexLock lock(mutex_);
     if (!mean.returned.empty()) returned_.insert(what);
-    means_[mean.round] = *mean.values;
+    means_[mean.round] = mean.to_vector();
   }
   // From the hub's watcher.
   void closed(const RoundOutcome& outcome) {
@@ -261,9 +261,9 @@ class Ledger {
     }
     return submitted;
   }
-  [[nodiscard]] std::vector<double> values_of(RoundId round, const ByteBuffer& payload) const {
+  [[nodiscard]] std::vector<double> values_of(RoundId round, const CheckedPayload& payload) const {
     std::vector<float> values(parts_.at(round.part).count);
-    if (!payload.empty()) add(PayloadView::parse(payload, values.size()).value(), 1.0F, values);
+    if (!payload.empty()) add(payload.view(), 1.0F, values);
     return {values.begin(), values.end()};
   }
   [[nodiscard]] bool adds_up(std::span<const float> mean, RoundId id, const Round& round) const
@@ -310,7 +310,7 @@ class LedgerExchange final : public Exchange {
     Result<Mean> mean = inner_.collect(round, deadline);
     if (!mean.ok()) return mean;
     if (ledger_ != nullptr) ledger_->collected({slot_, round}, *mean);
-    if (loses_returned) mean->returned.clear();
+    if (loses_returned) mean->returned = {};
     if (announced) mean->next_plan = announced;
     return mean;
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "longhaul/codec/codec.h"
+#include "tests/codec/checked.h"
 
 namespace longhaul {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 constexpr std::size_t kTrainedElements = 10'000;
 
 // A round of three replicas that sent what the codec makes of it.
-const SentPayloads* sent_after_a_round(Training& training, const std::string& codec, double keep) {
+const ClosingRound* sent_after_a_round(Training& training, const std::string& codec, double keep) {
   Workers workers{1};
   const LayerTable layers{{.name = "all", .count = kTrainedElements}};
   const RoundId round = training.book().next();
@@ -23,7 +24,10 @@ const SentPayloads* sent_after_a_round(Training& training, const std::string& co
     ByteBuffer payload =
         make_codec(parse_codec(codec).value(), layers, workers)
             ->take({.residual = residual, .increment = gradient, .keep_ratio = keep});
-    EXPECT_EQ(training.book().submit(slot, round, std::move(payload), TimePoint{}), Taken::kIn);
+    EXPECT_EQ(
+        training.book().submit(
+            slot, round, testing_data::checked(std::move(payload), kTrainedElements), TimePoint{}),
+        Taken::kIn);
   }
   EXPECT_TRUE(training.close_next({}).ok());
   return training.sent(round);
@@ -41,11 +45,10 @@ TEST(Training, HoldsPayloadsOnlyWhereSomeoneIsBetterOffWithThem) {
   Workers workers{1};
   const auto training = training_of_three(workers);
   EXPECT_EQ(sent_after_a_round(*training, "dense/fp32", 1), nullptr);
-  const SentPayloads* sent = sent_after_a_round(*training, "top_k/bf16", 0.01);
+  const ClosingRound* sent = sent_after_a_round(*training, "top_k/bf16", 0.01);
   ASSERT_NE(sent, nullptr);
-  ASSERT_EQ(sent->payloads.size(), 3U);
-  EXPECT_EQ(sent->bytes_for(1),
-            sent->payloads[0].payload->size() + sent->payloads[2].payload->size());
+  ASSERT_EQ(sent->members.size(), 3U);
+  for (const Entry& one : sent->members) EXPECT_FALSE(one.payload.empty());
 }
 
 TEST(Training, LetsPayloadsGoAfterAFewRounds) {
@@ -75,10 +78,7 @@ TEST(Training, HoldsAFewModelsOfMeansAtHand) {
           .value();
   training->book().join(0, 1.0F, {});
   std::vector<float> residual(kLargeElements);
-  const auto codec = make_codec(parse_codec("dense/fp32").value(),
-                                {{.name = "all", .count = kLargeElements}}, workers);
-  const ByteBuffer payload =
-      codec->take({.residual = residual, .increment = residual, .keep_ratio = 1});
+  const CheckedPayload payload = testing_data::dense(residual);
   for (std::uint64_t step = 0; step < 20; ++step) {
     (void)training->book().submit(0, {.step = step}, payload, TimePoint{});
     ASSERT_TRUE(training->close_next({}).ok());

@@ -5,10 +5,14 @@
 #include <random>
 #include <set>
 
+#include "tests/codec/checked.h"
+
 namespace longhaul {
 namespace {
 
-ByteBuffer bytes_of(std::uint32_t value) { return ByteBuffer{static_cast<std::byte>(value)}; }
+CheckedPayload bytes_of(std::uint32_t value) {
+  return testing_data::dense({static_cast<float>(value)});
+}
 
 TimePoint at(double seconds) { return time_after(TimePoint{}, Seconds(seconds)); }
 
@@ -36,7 +40,8 @@ TEST(RoundBook, WaitsForEveryLiveMember) {
   ASSERT_EQ(round.members.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(round.members[i].slot, i);
-    EXPECT_EQ(round.members[i].payload, bytes_of(static_cast<std::uint32_t>(i + 1)));
+    EXPECT_EQ(round.members[i].payload.digest(),
+              bytes_of(static_cast<std::uint32_t>(i + 1)).digest());
   }
   EXPECT_EQ(book.next(), RoundId{.step = 1});
 }
@@ -65,7 +70,8 @@ TEST(RoundBook, RoundsOfOneStepCloseByPartEachWithUpdatesOfItsOwn) {
     const ClosingRound closing = book.close();
     EXPECT_EQ(closing.round, (RoundId{.step = 0, .part = part}));
     ASSERT_EQ(closing.members.size(), 2U);
-    for (const Entry& entry : closing.members) EXPECT_EQ(entry.payload, bytes_of(10 + part));
+    for (const Entry& entry : closing.members)
+      EXPECT_EQ(entry.payload.digest(), bytes_of(10 + part).digest());
   }
 }
 
@@ -97,7 +103,7 @@ TEST(RoundBook, PassesOverStepsWithoutARound) {
   ASSERT_TRUE(book.closes_at());
   const ClosingRound round = close_step(book);
   EXPECT_EQ(round.round.step, 7U);
-  EXPECT_EQ(round.members[0].payload, bytes_of(3));
+  EXPECT_EQ(round.members[0].payload.digest(), bytes_of(3).digest());
   EXPECT_ANY_THROW(book.expect({.step = 7}));
 }
 

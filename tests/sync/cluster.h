@@ -27,8 +27,7 @@ class AccountingExchange final : public Exchange {
   void submit(Update update) override {
     std::vector<float> sent(merged_.size());
     const std::span<float> part = parts_.at(update.round.part).of(std::span(sent));
-    if (!update.payload.empty())
-      add(PayloadView::parse(update.payload, update.elements).value(), 1.0F, part);
+    if (!update.payload.empty()) add(update.payload.view(), 1.0F, part);
     in_flight_[update.round] = std::move(sent);
     inner_.submit(std::move(update));
   }
@@ -36,9 +35,10 @@ class AccountingExchange final : public Exchange {
     Result<Mean> mean = inner_.collect(round, deadline);
     if (!mean.ok()) return mean;
     const Part& part = parts_.at(round.part);
-    LONGHAUL_CHECK_EQ(mean->values->size(), part.count);
+    const std::vector<float> values = mean->to_vector();
+    LONGHAUL_CHECK_EQ(values.size(), part.count);
     for (std::size_t i = 0; i < part.count; ++i)
-      merged_[part.first + i] += static_cast<double>((*mean->values)[i]);
+      merged_[part.first + i] += static_cast<double>(values[i]);
     in_flight_.erase(round);
     ++rounds_merged_;
     return mean;
@@ -89,7 +89,7 @@ class ReturningExchange final : public Exchange {
 
  private:
   Exchange& inner_;
-  std::map<RoundId, ByteBuffer> returned_;
+  std::map<RoundId, CheckedPayload> returned_;
 };
 
 struct ClusterReplica {

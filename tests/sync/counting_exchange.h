@@ -21,7 +21,7 @@ class CountingExchange final : public Exchange {
 
   std::vector<Update> updates;
   std::vector<std::uint64_t> collected;
-  ByteBuffer returned;  // with every mean
+  CheckedPayload returned;  // with every mean
 };
 
 }  // namespace longhaul::testing

@@ -38,8 +38,7 @@ class MemoryExchange final : public Exchange {
 
   static Floats decode(const Update& update) {
     Floats values(update.elements);
-    if (!update.payload.empty())
-      add(PayloadView::parse(update.payload, update.elements).value(), 1.0F, values);
+    if (!update.payload.empty()) add(update.payload.view(), 1.0F, values);
     return values;
   }
 

@@ -22,9 +22,10 @@ using testing_data::normal_update;
 using testing_data::same_bits;
 
 constexpr std::size_t kFormElements = kTileElements + 700;
-constexpr std::array kFormCodecs{
-    "dense/fp32",     "dense/bf16",       "dense/4bit",    "sign",     "top_k/bf16",   "top_k/2bit",
-    "threshold/8bit", "chunk_top_k/2bit", "random_k/bf16", "cocktail", "low_rank/fp32"};
+constexpr std::array kFormCodecs{"dense/fp32",     "dense/bf16",       "dense/4bit",
+                                 "sign",           "top_k/bf16",       "top_k/2bit",
+                                 "threshold/8bit", "chunk_top_k/2bit", "random_k/bf16",
+                                 "cocktail",       "low_rank/fp32",    "shared_low_rank/fp32"};
 
 // The mean of the replica's own payload and one of somebody else, which may be of another codec.
 class TwoFormExchange final : public Exchange {
@@ -38,14 +39,15 @@ class TwoFormExchange final : public Exchange {
   void submit(Update update) override {
     std::vector<float> moved = normal_update(update.elements, 900 + update.round.step);
     for (float& m : moved) m *= 1e-2F;
-    std::vector<MeanTerm>& terms = rounds_[update.round];
+    std::vector<WeightedPayload>& terms = rounds_[update.round];
     if (update.round.step % 4 == 1) {
       returned_[update.round] = std::move(update.payload);
     } else {
-      terms.push_back(term_of(std::move(update.payload), update.elements));
+      terms.push_back({.payload = std::move(update.payload), .weight = 0.5F});
     }
+    ByteBuffer other = others_->take({.residual = moved, .keep_ratio = 0.02});
     terms.push_back(
-        term_of(others_->take({.residual = moved, .keep_ratio = 0.02}), update.elements));
+        {.payload = CheckedPayload::of_sealed(std::move(other), update.elements), .weight = 0.5F});
   }
 
   Result<Mean> collect(RoundId round, Deadline /*deadline*/) override {
@@ -53,26 +55,16 @@ class TwoFormExchange final : public Exchange {
               .terms = rounds_.extract(round).mapped(),
               .returned = std::exchange(returned_[round], {})};
     if (!gives_values_) return mean;
-    std::vector<Contribution> parts;
-    for (const MeanTerm& term : mean.terms)
-      parts.push_back({.payload = &term.payload, .weight = term.weight});
-    auto values = std::make_shared<std::vector<float>>(mean.elements());
-    sum_payloads(parts, *values, workers_);
+    auto values = std::make_shared<std::vector<float>>(mean.to_vector());
     return Mean{.round = round, .values = values, .returned = std::move(mean.returned)};
   }
 
  private:
-  static MeanTerm term_of(ByteBuffer payload, std::size_t elements) {
-    auto bytes = std::make_shared<const ByteBuffer>(std::move(payload));
-    PayloadView view = PayloadView::parse(*bytes, elements).value();
-    return {.bytes = std::move(bytes), .payload = std::move(view), .weight = 0.5F};
-  }
-
   bool gives_values_;
   Workers workers_;
   std::unique_ptr<Codec> others_;
-  std::map<RoundId, std::vector<MeanTerm>> rounds_;
-  std::map<RoundId, ByteBuffer> returned_;
+  std::map<RoundId, std::vector<WeightedPayload>> rounds_;
+  std::map<RoundId, CheckedPayload> returned_;
 };
 
 struct FormReplica {

@@ -11,6 +11,7 @@
 
 #include "longhaul/base/workers.h"
 #include "longhaul/codec/codec.h"
+#include "tests/codec/checked.h"
 #include "tests/codec/test_data.h"
 #include "tests/sync/cluster.h"
 
@@ -48,7 +49,8 @@ struct Stepper {
       };
     }
     const ByteBuffer payload = rule->take({.step = step, .lr = lr}, taking);
-    rule->sent({.step = step, .lr = lr}, {.step = step}, payload);
+    rule->sent({.step = step, .lr = lr}, {.step = step},
+               testing_data::checked(payload, parameters.size()));
     rule->place({.step = step + 1, .lr = lr});
   }
   void mean(std::uint64_t step, double lr, std::uint64_t born, Floats values) {
@@ -131,7 +133,7 @@ TEST(LateRule, MovesBackByWhatTheResidualLoses) {
   const ByteBuffer payload = replica.rule->take(
       {}, {.part = {.first = 0, .count = 100}, .codec = *codec, .keep_ratio = 0.01, .kept = 0.25F});
   EXPECT_FALSE(payload.empty());
-  replica.rule->sent({}, {}, payload);
+  replica.rule->sent({}, {}, CheckedPayload::of_sealed(payload, 100));
   Floats held_back(100);
   held_back[3] = 0.5F;
   EXPECT_EQ(replica.rule->residual(), held_back);

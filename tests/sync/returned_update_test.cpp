@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "longhaul/sync/engine.h"
+#include "tests/codec/checked.h"
 #include "tests/sync/counting_exchange.h"
 
 namespace longhaul::testing {
@@ -37,14 +38,14 @@ TEST_F(ReturnedUpdate, GoesBackToTheResidual) {
   EXPECT_EQ(parameters_[0], -1.0F - 2.0F) << "the mean, and what is still to be told";
 }
 
-TEST_F(ReturnedUpdate, ThatIsDamagedIsAnErrorThatNamesItsStep) {
-  exchange_.returned = {std::byte{1}};
+TEST_F(ReturnedUpdate, OfAnotherPartIsAnErrorThatNamesItsStep) {
+  exchange_.returned = testing_data::dense({1, 2, 3});
   engine_.submit(gradient_);
   ASSERT_TRUE(engine_.merge_due().ok());
   engine_.submit_nothing();
   const Status merged = engine_.merge_due();
   ASSERT_FALSE(merged.ok());
-  EXPECT_THAT(merged.error().message, HasSubstr("returned update of step 0: "));
+  EXPECT_THAT(merged.error().message, HasSubstr("mean of step 0: an update of another part"));
   EXPECT_EQ(engine_.rounds_in_flight(), 2U);
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "longhaul/base/file.h"
+#include "longhaul/codec/codec.h"
+#include "longhaul/codec/payload.h"
 
 namespace longhaul {
 namespace {
@@ -24,14 +26,21 @@ class SentLogTest : public ::testing::Test {
  protected:
   ~SentLogTest() override { std::filesystem::remove(file_); }
 
-  static ByteBuffer payload_of(std::size_t bytes) { return ByteBuffer(bytes, std::byte{7}); }
-  static Update update_of(std::uint64_t step, std::uint32_t part, std::size_t bytes) {
-    return {.round = {.step = step, .part = part}, .payload = payload_of(bytes)};
+  static CheckedPayload payload_of(std::size_t elements) {
+    if (elements == 0) return {};
+    Workers workers(1);
+    std::vector<float> values(elements, 7.0F);
+    return CheckedPayload::of_sealed(
+        make_codec(parse_codec("dense/fp32").value(), {}, workers)->take({.residual = values}),
+        elements);
   }
-  // Three records, of 40, 0 and 9 bytes.
+  static Update update_of(std::uint64_t step, std::uint32_t part, std::size_t elements) {
+    return {.round = {.step = step, .part = part}, .payload = payload_of(elements)};
+  }
+  // Three records, of 10, 0 and 9 elements.
   void write_three() {
     SentLog log(file_, {}, outbox_);
-    log.submit(update_of(3, 0, 40));
+    log.submit(update_of(3, 0, 10));
     log.submit(update_of(3, 1, 0));
     log.submit(update_of(5, 0, 9));
     EXPECT_TRUE(log.status().ok());
@@ -47,9 +56,9 @@ TEST_F(SentLogTest, HasWhatWasSubmittedAndPassesItOn) {
   write_three();
   const SentUpdates sent = read();
   ASSERT_EQ(sent.size(), 3U);
-  EXPECT_EQ(sent.at({.step = 3}).size(), 40U);
+  EXPECT_EQ(sent.at({.step = 3}).size(), kPayloadHeaderBytes + 40);
   EXPECT_TRUE(sent.at({.step = 3, .part = 1}).empty());
-  EXPECT_TRUE(std::ranges::equal(sent.at({.step = 5}), payload_of(9)));
+  EXPECT_TRUE(std::ranges::equal(sent.at({.step = 5}), *payload_of(9).bytes()));
   EXPECT_EQ(outbox_.sent.size(), 3U);
 }
 

@@ -10,6 +10,7 @@
 
 #include "longhaul/codec/accumulate.h"
 #include "longhaul/sync/merge_rule.h"
+#include "tests/codec/checked.h"
 #include "tests/codec/test_data.h"
 #include "tests/sync/cluster.h"
 
@@ -40,10 +41,8 @@ class FixedCodec final : public Codec {
   ByteBuffer payload;
 };
 
-MeanTerm term_of(ByteBuffer payload) {
-  auto bytes = std::make_shared<const ByteBuffer>(std::move(payload));
-  PayloadView view = PayloadView::parse(*bytes, kSparseElements).value();
-  return {.bytes = std::move(bytes), .payload = std::move(view), .weight = 0.5F};
+WeightedPayload term_of(ByteBuffer payload) {
+  return {.payload = testing_data::checked(std::move(payload), kSparseElements), .weight = 0.5F};
 }
 
 struct SparseReplica {
@@ -58,7 +57,8 @@ struct SparseReplica {
     codec.payload = payload;
     const StepContext now{.step = step, .lr = kSparseLr};
     const Taking taking{.part = {.first = 0, .count = kSparseElements}, .codec = codec};
-    rule->sent(now, {.step = step}, rule->take(now, taking));
+    rule->sent(now, {.step = step},
+               testing_data::checked(rule->take(now, taking), kSparseElements));
   }
   void merge(std::uint64_t step, const Mean& mean) {
     rule->merge({.step = step, .lr = kSparseLr}, {.first = 0, .count = kSparseElements}, mean);
@@ -88,9 +88,7 @@ TEST_P(SparseMean, DoesWhatTheSameMeanDoesAsAVector) {
     own.pop_front();
     ASSERT_TRUE(terms.is_sparse());
     auto values = std::make_shared<std::vector<float>>(kSparseElements);
-    const std::vector<Contribution> parts{{.payload = &terms.terms[0].payload, .weight = 0.5F},
-                                          {.payload = &terms.terms[1].payload, .weight = 0.5F}};
-    sum_payloads(parts, *values, dense.workers);
+    sum_payloads(terms.terms, *values, dense.workers);
     dense.merge(step, {.round = round, .values = values});
     sparse.merge(step, terms);
     threads.merge(step, terms);
