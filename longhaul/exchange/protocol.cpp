@@ -115,6 +115,8 @@ v1::Plan to_message(const Plan& plan) {
   message.set_period_steps(static_cast<std::uint32_t>(plan.period_steps));
   message.set_merge(std::string(name_of(plan.merge)));
   message.mutable_keep_ratios()->Add(plan.keep_ratios.begin(), plan.keep_ratios.end());
+  for (const auto& parts : plan.schedule)
+    message.add_schedule()->mutable_parts()->Add(parts.begin(), parts.end());
   return message;
 }
 
@@ -122,11 +124,13 @@ Result<Plan> plan_from(const v1::Plan& message) {
   const Result<Merge> merge = parse_merge(message.merge());
   if (!merge.ok()) return merge.error();
   // Counts beyond int become negative, which no limit allows.
-  const Plan plan{.keep_ratio = message.keep_ratio(),
-                  .delay_steps = static_cast<int>(message.delay_steps()),
-                  .period_steps = static_cast<int>(message.period_steps()),
-                  .merge = *merge,
-                  .keep_ratios = {message.keep_ratios().begin(), message.keep_ratios().end()}};
+  Plan plan{.keep_ratio = message.keep_ratio(),
+            .delay_steps = static_cast<int>(message.delay_steps()),
+            .period_steps = static_cast<int>(message.period_steps()),
+            .merge = *merge,
+            .keep_ratios = {message.keep_ratios().begin(), message.keep_ratios().end()}};
+  for (const v1::ScheduledParts& step : message.schedule())
+    plan.schedule.emplace_back(step.parts().begin(), step.parts().end());
   Status within_limits = check_plan_limits(plan);
   if (!within_limits.ok()) return std::move(within_limits).error().within("plan");
   return plan;

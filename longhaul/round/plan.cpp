@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -52,6 +53,14 @@ bool read_knob(const Json& json, int& out) {
 }
 
 template <typename Json>
+bool read_knob(const Json& json, std::uint32_t& out) {
+  const bool fits = json.is_number_unsigned() &&
+                    json.template get<std::uint64_t>() <= std::numeric_limits<std::uint32_t>::max();
+  if (fits) json.get_to(out);
+  return fits;
+}
+
+template <typename Json>
 bool read_knob(const Json& json, std::string& out) {
   if (json.is_string()) json.get_to(out);
   return json.is_string();
@@ -98,6 +107,7 @@ Result<Plan> read_knobs(const Json& values, const std::string& prefix) {
   plan.delay_steps = reader.template required<int>("delay_steps");
   plan.period_steps = reader.optional("period_steps", 1);
   plan.keep_ratios = reader.optional("keep_ratios", std::vector<double>{});
+  plan.schedule = reader.optional("schedule", Plan{}.schedule);
   const auto merge_name = reader.template required<std::string>("merge");
   if (!reader.status.ok()) return reader.status.error();
   const Result<Merge> merge = parse_merge(merge_name);
@@ -114,6 +124,30 @@ std::string ratio_text(const Plan& plan) {
   if (plan.keep_ratios.empty()) return text(plan.keep_ratio);
   const auto [least, most] = std::ranges::minmax(plan.keep_ratios);
   return least == most ? text(least) : text(least) + " to " + text(most);
+}
+
+std::size_t rounds_in(const Plan& plan) {
+  std::size_t rounds = 0;
+  for (const auto& parts : plan.schedule) rounds += parts.size();
+  return rounds;
+}
+
+Status check_schedule(const Plan& plan) {
+  if (plan.schedule.empty()) return Done{};
+  if (plan.schedule.size() != static_cast<std::size_t>(plan.period_steps))
+    return refused("schedule of " + std::to_string(plan.schedule.size()) +
+                   " steps: expected period_steps, " + std::to_string(plan.period_steps));
+  const auto is_ascending = [](const std::vector<std::uint32_t>& parts) {
+    return std::ranges::adjacent_find(parts, std::greater_equal<>()) == parts.end();
+  };
+  if (!std::ranges::all_of(plan.schedule, is_ascending))
+    return refused("schedule: the parts of a step are not in ascending order");
+  if (plan.schedule.back().empty())
+    return refused("schedule: no round in the last step of the period");
+  if (rounds_in(plan) > kMostScheduledRounds)
+    return refused("schedule of " + std::to_string(rounds_in(plan)) + " rounds: expected at most " +
+                   std::to_string(kMostScheduledRounds));
+  return Done{};
 }
 
 PlanCell cell_of_steps(const char* name, const char* symbol, int steps) {
@@ -159,15 +193,25 @@ Status check_plan_limits(const Plan& plan, std::size_t replicas) {
   if (plan.period_steps > 1 && !has_local_steps(plan.merge))
     return refused("period_steps above 1 needs local steps, which merge = " +
                    std::string(name_of(plan.merge)) + " has not");
-  return Done{};
+  return check_schedule(plan);
+}
+
+std::vector<std::uint32_t> parts_in_step(const Plan& plan, std::size_t parts,
+                                         std::size_t step_of_period) {
+  if (!plan.schedule.empty()) return plan.schedule.at(step_of_period);
+  const auto period = static_cast<std::size_t>(plan.period_steps);
+  std::vector<std::uint32_t> scheduled;
+  for (std::size_t part = 0; part < parts; ++part) {
+    if (std::max<std::size_t>((part + 1) * period / parts, 1) - 1 == step_of_period)
+      scheduled.push_back(static_cast<std::uint32_t>(part));
+  }
+  return scheduled;
 }
 
 nlohmann::ordered_json plan_json(const Plan& plan) {
-  return {{"keep_ratio", plan.keep_ratio},
-          {"delay_steps", plan.delay_steps},
-          {"period_steps", plan.period_steps},
-          {"merge", name_of(plan.merge)},
-          {"keep_ratios", plan.keep_ratios}};
+  return {{"keep_ratio", plan.keep_ratio},     {"delay_steps", plan.delay_steps},
+          {"period_steps", plan.period_steps}, {"merge", name_of(plan.merge)},
+          {"keep_ratios", plan.keep_ratios},   {"schedule", plan.schedule}};
 }
 
 Result<Plan> plan_from_json(const nlohmann::ordered_json& object) {
@@ -199,7 +243,11 @@ std::vector<PlanCell> plan_cells(const Plan& plan) {
   return {{.name = "keep ratio", .symbol = "δ", .value = ratio_text(plan)},
           cell_of_steps("delay", "τ", plan.delay_steps),
           cell_of_steps("period", "H", plan.period_steps),
-          {.name = "merge", .value = std::string(name_of(plan.merge))}};
+          {.name = "merge",
+           .value = std::string(name_of(plan.merge)) +
+                    (plan.schedule.empty()
+                         ? ""
+                         : " in " + std::to_string(rounds_in(plan)) + " scheduled rounds")}};
 }
 
 std::string plan_text(const Plan& plan) {

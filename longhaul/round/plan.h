@@ -45,6 +45,10 @@ struct Plan {
   Merge merge = Merge::kOptimizer;
   // The keep ratio of each replica, by slot; empty: all have keep_ratio.
   std::vector<double> keep_ratios;
+  // The parts that have a round in each step of a period, in ascending order. A part may have
+  // several rounds in a period. The last step has at least one, so a period is over with its last
+  // round. Empty: each part has one round, spread evenly; see parts_in_step().
+  std::vector<std::vector<std::uint32_t>> schedule;
 
   [[nodiscard]] double keep_ratio_of(std::size_t slot) const {
     return keep_ratios.empty() ? keep_ratio : keep_ratios.at(slot);
@@ -57,17 +61,24 @@ struct Plan {
 inline constexpr int kMostDelaySteps = 10'000;
 inline constexpr int kMostPeriodSteps = 10'000;
 inline constexpr std::size_t kMostKeepRatios = 10'000;  // so that a checkpoint's header holds them
+inline constexpr std::size_t kMostScheduledRounds = 10'000;  // for the same reason
 
 // Refuses a plan outside of the limits, or with ratios for another number of replicas (0: their
 // number is not known). Whether a plan fits a recipe is for check_plan() to say.
 Status check_plan_limits(const Plan& plan, std::size_t replicas = 0);
+
+// The parts of a model in `parts` parts that have a round in this step of a period, in ascending
+// order. Everything that asks which rounds a step has asks here.
+std::vector<std::uint32_t> parts_in_step(const Plan& plan, std::size_t parts,
+                                         std::size_t step_of_period);
 
 // A plan has four forms, and each has one writer and one reader. Proto: exchange/protocol.h. Every
 // reader checks the limits.
 
 // JSON: the keys of a plan in events, results and --json output.
 nlohmann::ordered_json plan_json(const Plan& plan);
-// Ignores keys that it does not know. Logs of older programs may lack period and keep ratios.
+// Ignores keys that it does not know. Logs of older programs may lack period, keep ratios and
+// schedule.
 Result<Plan> plan_from_json(const nlohmann::ordered_json& object);
 
 // State: the keys of the JSON form, each behind `name` and a dot. All must be there.

@@ -13,16 +13,6 @@
 #include "longhaul/sync/step_kernels.h"
 
 namespace longhaul {
-namespace {
-
-// Of a period of that plan which begins with `first`.
-std::size_t last_of_period(std::size_t first, const Plan& plan) {
-  LONGHAUL_CHECK(plan.period_steps == 1 || (plan.period_steps > 1 && has_local_steps(plan.merge)));
-  return first + static_cast<std::size_t>(plan.period_steps) - 1;
-}
-
-}  // namespace
-
 PlannerSetup planner_setup(const EngineSetup& setup) {
   return {.kind = setup.recipe.planner,
           .plan = setup.recipe.plan,
@@ -54,18 +44,14 @@ Engine::Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchang
       rule_(make_merge_rule(rule_setup(setup_.recipe.plan.merge), parameters, parameters,
                             *optimizer_, workers_)),
       plan_(setup_.recipe.plan) {
-  LONGHAUL_CHECK_GE(plan_.delay_steps, 0);
-  const std::size_t period = last_of_period(0, plan_) + 1;
+  LONGHAUL_CHECK(check_plan(plan_, setup_).ok());
   if (setup_.final_average) {
     LONGHAUL_CHECK(parts_.size() == 1 && plan_.merge == Merge::kLate);
     dense_ = make_codec({.kind = CodecKind::kDense, .values = ValueFormat::kFp32}, {}, workers);
   }
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    fragments_.push_back(
-        {.part = parts_[i],
-         .codec = make_codec(setup_.recipe.codec, layers_of(parts_[i], setup_.layers), workers),
-         .next_round = std::max<std::size_t>((i + 1) * period / parts_.size(), 1) - 1});
-  }
+  for (const Part& part : parts_)
+    codecs_.push_back(make_codec(setup_.recipe.codec, layers_of(part, setup_.layers), workers));
+  begin_period();
 }
 
 // Nothing is kept for an optimizer that nobody asks.
@@ -83,20 +69,38 @@ RuleSetup Engine::rule_setup(Merge merge) const {
           .computes = setup_.computes};
 }
 
+// Ratios by replica are of no use to it, and may be many.
+void Engine::begin_period() {
+  period_start_ = step_;
+  period_plan_ = plan_;
+  period_plan_.keep_ratios.clear();
+  find_next_round();
+}
+
+void Engine::find_next_round() {
+  next_round_ = step_;
+  while (parts_in_step(period_plan_, parts_.size(), next_round_ - period_start_).empty())
+    ++next_round_;
+}
+
 std::size_t Engine::next_round() const {
-  const std::size_t next =
-      std::ranges::min_element(fragments_, {}, &Fragment::next_round)->next_round;
-  const std::uint64_t final = setup_.final_average.value_or(next);
-  return final < step_ ? next : std::min(next, final);
+  const std::uint64_t final = setup_.final_average.value_or(next_round_);
+  return final < step_ ? next_round_ : std::min<std::uint64_t>(next_round_, final);
+}
+
+std::vector<std::uint32_t> Engine::parts_in(std::size_t step) const {
+  if (setup_.final_average == step) return {0};  // a model in one piece
+  return parts_in_step(period_plan_, parts_.size(), step - period_start_);
+}
+
+bool Engine::has_round(std::size_t part) const {
+  return next_round() == step_ && std::ranges::binary_search(parts_in(step_), part);
 }
 
 std::vector<RoundId> Engine::next_rounds() const {
   const std::size_t step = next_round();
   std::vector<RoundId> rounds;
-  for (std::size_t i = 0; i < fragments_.size(); ++i) {
-    if (fragments_[i].next_round == step || setup_.final_average == step)
-      rounds.push_back({.step = step, .part = static_cast<std::uint32_t>(i)});
-  }
+  for (const std::uint32_t part : parts_in(step)) rounds.push_back({.step = step, .part = part});
   return rounds;
 }
 
@@ -117,17 +121,17 @@ float Engine::clip_scale(std::span<const float> gradient) const {
   return norm <= setup_.clip ? 1.0F : static_cast<float>(setup_.clip / norm);
 }
 
-Taking Engine::taking_of(Fragment& fragment) {
-  return {.part = fragment.part,
-          .codec = is_final_average() ? *dense_ : *fragment.codec,
+Taking Engine::taking_of(std::size_t part) {
+  return {.part = parts_.at(part),
+          .codec = is_final_average() ? *dense_ : *codecs_.at(part),
           .keep_ratio = plan_.keep_ratio_of(setup_.slot),
           .seed = seed_of_round(setup_.seed, step_),
           .kept = setup_.recipe.keeps_residual ? setup_.recipe.residual_decay : 0.0F};
 }
 
-ByteBuffer Engine::advance(Fragment& fragment, std::span<const float> gradient, float scale) {
-  const Part part = fragment.part;
-  Taking taking = taking_of(fragment);
+ByteBuffer Engine::advance(std::size_t number, std::span<const float> gradient, float scale) {
+  const Part part = parts_.at(number);
+  Taking taking = taking_of(number);
   taking.gradient = part.of(gradient);
   Optimizer::Step step;
   if (has_own_step()) {
@@ -141,7 +145,7 @@ ByteBuffer Engine::advance(Fragment& fragment, std::span<const float> gradient, 
                           taking.gradient.subspan(first, out.size()));
     };
   }
-  if (has_round(fragment)) return rule_->take(now(), taking);
+  if (has_round(number)) return rule_->take(now(), taking);
   LONGHAUL_CHECK(has_own_step());
   run_tiles(part.count, workers_, taking.move);
   return {};
@@ -159,15 +163,14 @@ bool Engine::take_update(std::span<float> gradient, Payloads& payloads) {
   if (scale != 1.0F && !has_own_step()) {
     for (float& g : gradient) g *= scale;
   }
-  for (std::size_t i = 0; i < fragments_.size(); ++i)
-    payloads[i] = advance(fragments_[i], gradient, scale);
+  for (std::size_t i = 0; i < parts_.size(); ++i) payloads[i] = advance(i, gradient, scale);
   return true;
 }
 
 void Engine::take_rest(Payloads& payloads) {
   if ((plan_.period_steps == 1 && !is_final_average()) || next_round() != step_) return;
-  for (std::size_t i = 0; i < fragments_.size(); ++i) {
-    if (has_round(fragments_[i])) payloads[i] = rule_->take(now(), taking_of(fragments_[i]));
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (has_round(i)) payloads[i] = rule_->take(now(), taking_of(i));
   }
 }
 
@@ -180,7 +183,7 @@ void Engine::submit(std::span<float> gradient) {
   LONGHAUL_CHECK_EQ(gradient.size(), parameters_.size());
   LONGHAUL_CHECK(!is_half_done());
   LONGHAUL_CHECK(setup_.local_step == LocalStep::kOurs || !has_local_steps(plan_.merge));
-  Payloads payloads(fragments_.size());
+  Payloads payloads(parts_.size());
   if (take_update(gradient, payloads)) {
     non_finite_in_a_row_ = 0;
   } else {
@@ -194,11 +197,11 @@ void Engine::submit_moved() {
   LONGHAUL_CHECK(!is_half_done());
   LONGHAUL_CHECK(setup_.local_step == LocalStep::kCallers && has_local_steps(plan_.merge));
   if (next_round() != step_) return finish_first_half();
-  Payloads payloads(fragments_.size());
+  Payloads payloads(parts_.size());
   bool is_usable = true;
-  for (std::size_t i = 0; i < fragments_.size(); ++i) {
-    if (!has_round(fragments_[i])) continue;
-    payloads[i] = rule_->take(now(), taking_of(fragments_[i]));
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (!has_round(i)) continue;
+    payloads[i] = rule_->take(now(), taking_of(i));
     is_usable = is_usable && !payloads[i].empty();
   }
   if (is_usable) {
@@ -211,22 +214,22 @@ void Engine::submit_moved() {
 
 void Engine::submit_nothing() {
   LONGHAUL_CHECK(!is_half_done());
-  Payloads payloads(fragments_.size());
+  Payloads payloads(parts_.size());
   take_rest(payloads);
   submit_messages(std::move(payloads));
 }
 
 void Engine::sit_out() {
-  for (std::size_t i = 0; i < fragments_.size(); ++i) {
-    if (has_round(fragments_[i])) open_round(i, {});
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (has_round(i)) open_round(i, {});
   }
   finish_first_half();
 }
 
 void Engine::submit_messages(Payloads payloads) {
-  for (std::size_t i = 0; i < fragments_.size(); ++i) {
-    if (!has_round(fragments_[i])) continue;
-    const std::size_t elements = fragments_[i].part.count;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (!has_round(i)) continue;
+    const std::size_t elements = parts_[i].count;
     const CheckedPayload payload = CheckedPayload::of_sealed(std::move(payloads[i]), elements);
     const RoundId round = open_round(i, payload);
     exchange_.submit({.round = round, .elements = elements, .payload = payload});
@@ -234,9 +237,9 @@ void Engine::submit_messages(Payloads payloads) {
   finish_first_half();
 }
 
-RoundId Engine::open_round(std::size_t fragment, const CheckedPayload& payload) {
+RoundId Engine::open_round(std::size_t part, const CheckedPayload& payload) {
   LONGHAUL_CHECK(!is_half_done());
-  const RoundId round{.step = step_, .part = static_cast<std::uint32_t>(fragment)};
+  const RoundId round{.step = step_, .part = static_cast<std::uint32_t>(part)};
   rule_->sent(now(), round, payload);
   in_flight_.push_back(round);
   return round;
@@ -285,7 +288,7 @@ void Engine::merge(const Mean& mean) {
   } else {
     rule_->merge(now(), part, mean);
   }
-  Codec& codec = *fragments_.at(mean.round.part).codec;
+  Codec& codec = *codecs_.at(mean.round.part);
   if (codec.shares_state()) codec.learn(mean.values ? *mean.values : mean.to_vector());
 }
 
@@ -300,23 +303,20 @@ Status Engine::merge_due(Deadline deadline) {
   is_half_done_ = false;
   // Announced with a mean that all replicas merge in the same step, so all change at the same step.
   if (next_plan_) change_plan(*std::exchange(next_plan_, std::nullopt));
-  for (Fragment& fragment : fragments_) {
-    if (fragment.next_round < step_) fragment.next_round = last_of_period(step_, plan_);
-  }
+  if (step_ == period_start_ + static_cast<std::size_t>(period_plan_.period_steps)) begin_period();
+  if (next_round_ < step_) find_next_round();
   if (setup_.computes) rule_->place(now());
   return Done{};
 }
 
-// Another period holds from the next one on, unless there are no more local steps.
+// Another period or schedule holds from the next period on, unless there are no more local steps.
 void Engine::change_plan(const Plan& plan) {
   if (plan.merge != plan_.merge) {
     rule_ = rule_->become(plan.merge, now());
     LONGHAUL_CHECK(rule_ != nullptr);  // check_plan() has seen to that
   }
   plan_ = plan;
-  if (has_local_steps(plan_.merge)) return;
-  LONGHAUL_CHECK_EQ(fragments_.size(), std::size_t{1});
-  fragments_[0].next_round = step_;
+  if (!has_local_steps(plan_.merge)) begin_period();
 }
 
 Status Engine::drain(Deadline deadline) {

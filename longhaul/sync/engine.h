@@ -5,9 +5,9 @@
 // A step has two halves, so that many replicas can share one process: submit() sends, merge_due()
 // receives. A step without a gradient has another first half: submit_nothing() or sit_out().
 //
-// With a period of H steps, the last step of each period has a round. The others only move the
-// parameters; with the caller's own local step they cost nothing. A model in fragments has a round
-// for each of them in every period, at different steps while the period is long enough.
+// The plan's schedule says which parts have a round in which step of a period. The other steps only
+// move the parameters; with the caller's own local step they cost nothing. A plan with another
+// period or schedule takes effect when the present period is over.
 #pragma once
 
 #include <cstddef>
@@ -137,18 +137,14 @@ class Engine {
 
  private:
   [[nodiscard]] StepContext now() const { return {.step = step_, .lr = setup_.lr.at(step_)}; }
-  // A part of the model, and the step that has its next round.
-  struct Fragment {
-    Part part;
-    std::unique_ptr<Codec> codec;
-    std::size_t next_round = 0;
-  };
-  using Payloads = std::vector<ByteBuffer>;  // by fragment; empty: nothing to send, or no round
+  using Payloads = std::vector<ByteBuffer>;  // by part; empty: nothing to send, or no round
 
   [[nodiscard]] bool is_final_average() const { return setup_.final_average == step_; }
-  [[nodiscard]] bool has_round(const Fragment& fragment) const {
-    return fragment.next_round == step_ || is_final_average();
-  }
+  // Of the parts that have a round in a step of the present period, or in the final average.
+  [[nodiscard]] std::vector<std::uint32_t> parts_in(std::size_t step) const;
+  [[nodiscard]] bool has_round(std::size_t part) const;
+  void begin_period();
+  void find_next_round();
   [[nodiscard]] bool has_own_step() const {
     return setup_.local_step == LocalStep::kOurs && has_local_steps(plan_.merge);
   }
@@ -156,15 +152,15 @@ class Engine {
   bool take_update(std::span<float> gradient, Payloads& payloads);
   // The same in a step without a usable gradient: what the period's other steps have left to tell.
   void take_rest(Payloads& payloads);
-  // The local step of a fragment, and what is to be sent of it in this step.
-  ByteBuffer advance(Fragment& fragment, std::span<const float> gradient, float scale);
-  [[nodiscard]] Taking taking_of(Fragment& fragment);
+  // The local step of a part, and what is to be sent of it in this step.
+  ByteBuffer advance(std::size_t part, std::span<const float> gradient, float scale);
+  [[nodiscard]] Taking taking_of(std::size_t part);
   void go_to_announced(const Part& part, const PayloadView& sent);
   void count_unusable();
   [[nodiscard]] float clip_scale(std::span<const float> gradient) const;
   void finish_first_half();
   void submit_messages(Payloads payloads);
-  RoundId open_round(std::size_t fragment, const CheckedPayload& payload);
+  RoundId open_round(std::size_t part, const CheckedPayload& payload);
   [[nodiscard]] Status check_mean(const Mean& mean, RoundId round) const;
   Status merge_oldest(Deadline deadline);
   void merge(const Mean& mean);
@@ -183,14 +179,17 @@ class Engine {
   std::span<float> parameters_;
   Exchange& exchange_;
   std::vector<Part> parts_;
-  std::vector<Fragment> fragments_;  // of the parts, in their order
-  std::unique_ptr<Codec> dense_;     // for the final average
+  std::vector<std::unique_ptr<Codec>> codecs_;  // of the parts, in their order
+  std::unique_ptr<Codec> dense_;                // for the final average
   Workers& workers_;
   std::unique_ptr<Optimizer> optimizer_;  // of the local steps, or of the means
   std::unique_ptr<MergeRule> rule_;
   std::vector<float> mean_gradient_;
   Plan plan_;
   std::optional<Plan> next_plan_;  // announced, from the next step on
+  std::size_t period_start_ = 0;
+  Plan period_plan_;            // the present period has its length and its schedule
+  std::size_t next_round_ = 0;  // first step of the rest of the period that has one
   std::deque<RoundId> in_flight_;
   std::size_t step_ = 0;
   bool is_half_done_ = false;

@@ -48,12 +48,12 @@ void Engine::go_to_announced(const Part& part, const PayloadView& sent) {
 Status Engine::submit_again(const SentUpdates& sent) {
   LONGHAUL_CHECK(!is_half_done());
   LONGHAUL_CHECK(setup_.local_step == LocalStep::kCallers && has_local_steps(plan_.merge));
-  Payloads payloads(fragments_.size());
-  std::vector<std::pair<std::size_t, PayloadView>> again;  // by fragment
-  for (std::uint32_t i = 0; i < fragments_.size(); ++i) {
+  Payloads payloads(parts_.size());
+  std::vector<std::pair<std::size_t, PayloadView>> again;  // by part
+  for (std::uint32_t i = 0; i < parts_.size(); ++i) {
     const auto found = sent.find({.step = step_, .part = i});
-    if (!has_round(fragments_[i]) || found == sent.end() || found->second.empty()) continue;
-    Result<PayloadView> view = PayloadView::parse(found->second, fragments_[i].part.count);
+    if (!has_round(i) || found == sent.end() || found->second.empty()) continue;
+    Result<PayloadView> view = PayloadView::parse(found->second, parts_[i].count);
     if (!view.ok())
       return std::move(view).error().within("sent update of step " + std::to_string(step_));
     payloads[i] = found->second;
@@ -61,11 +61,10 @@ Status Engine::submit_again(const SentUpdates& sent) {
   }
   for (const auto& [i, view] : again) {
     SentCodec codec(payloads[i], view);
-    (void)rule_->take(
-        now(), {.part = fragments_[i].part, .codec = codec, .kept = taking_of(fragments_[i]).kept});
+    (void)rule_->take(now(), {.part = parts_[i], .codec = codec, .kept = taking_of(i).kept});
   }
   submit_messages(std::move(payloads));
-  for (const auto& [i, view] : again) go_to_announced(fragments_[i].part, view);
+  for (const auto& [i, view] : again) go_to_announced(parts_[i], view);
   return Done{};
 }
 

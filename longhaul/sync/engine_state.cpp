@@ -8,6 +8,16 @@
 #include "longhaul/sync/saved.h"
 
 namespace longhaul {
+
+// Where a saved engine stands.
+struct EnginePosition {
+  std::uint64_t step = 0;
+  std::uint64_t period_start = 0;
+  Plan period_plan;
+  bool is_half_done = false;
+  std::deque<RoundId> in_flight;
+};
+
 namespace {
 
 // Far beyond every run, and far below where sums of steps overflow.
@@ -39,19 +49,12 @@ Status check_kind(Extent extent, const State& state) {
   return Done{};
 }
 
-std::string codec_name(std::size_t fragment) {
-  return fragment == 0 ? "codec" : "codec." + std::to_string(fragment);
+std::string codec_name(std::size_t part) {
+  return part == 0 ? "codec" : "codec." + std::to_string(part);
 }
 
-struct Position {
-  std::uint64_t step = 0;
-  std::vector<std::uint64_t> next_rounds;  // by fragment
-  bool is_half_done = false;
-  std::deque<RoundId> in_flight;
-};
-
 // Rounds are merged in the order they were born in.
-Result<std::deque<RoundId>> read_in_flight(const State& state, std::size_t fragments) {
+Result<std::deque<RoundId>> read_in_flight(const State& state, std::size_t model_parts) {
   const auto steps = state.value<std::vector<std::uint64_t>>("in_flight");
   const auto parts = state.value<std::vector<std::uint64_t>>("in_flight_parts");
   if (!steps.ok()) return steps.error();
@@ -59,8 +62,7 @@ Result<std::deque<RoundId>> read_in_flight(const State& state, std::size_t fragm
   if (parts->size() != steps->size()) return mismatch("in_flight_parts: not one for each round");
   std::deque<RoundId> rounds;
   for (std::size_t i = 0; i < steps->size(); ++i) {
-    if ((*parts)[i] >= fragments)
-      return mismatch("in_flight_parts: of another number of fragments");
+    if ((*parts)[i] >= model_parts) return mismatch("in_flight_parts: of another number of parts");
     const RoundId round{.step = (*steps)[i], .part = static_cast<std::uint32_t>((*parts)[i])};
     if (!rounds.empty() && round <= rounds.back()) return mismatch("in_flight: not in order");
     rounds.push_back(round);
@@ -70,42 +72,70 @@ Result<std::deque<RoundId>> read_in_flight(const State& state, std::size_t fragm
 
 // Once the first half of a step is done its rounds are in flight, or merged after all that are
 // older.
-bool has_rounds_of_step(const Position& position) {
+bool has_rounds_of_step(const EnginePosition& position, std::size_t parts) {
   const std::deque<RoundId>& in_flight = position.in_flight;
-  for (std::uint32_t part = 0; part < position.next_rounds.size(); ++part) {
+  if (in_flight.empty()) return true;
+  for (const std::uint32_t part :
+       parts_in_step(position.period_plan, parts, position.step - position.period_start)) {
     const RoundId round{.step = position.step, .part = part};
-    if (position.next_rounds[part] != position.step || in_flight.empty()) continue;
     if (in_flight.front() <= round && !std::ranges::binary_search(in_flight, round)) return false;
   }
   return true;
 }
 
-Result<Position> read_position(const State& state, std::size_t fragments) {
+Status read_period(const State& state, const EngineSetup& setup, EnginePosition& position) {
+  const auto start = state.value<std::uint64_t>("period_start");
+  const Result<Plan> plan = read_plan("period_plan", state, setup);
+  if (!start.ok()) return start.error();
+  if (!plan.ok()) return plan.error();
+  const auto steps = static_cast<std::uint64_t>(plan->period_steps);
+  if (*start > position.step || position.step - *start >= steps)
+    return mismatch("period_start: the step is not in the period");
+  position.period_start = *start;
+  position.period_plan = *plan;
+  return Done{};
+}
+
+Result<EnginePosition> read_position(const State& state, const EngineSetup& setup,
+                                     std::size_t parts) {
   const auto step = state.value<std::uint64_t>("step");
-  const Result<std::deque<RoundId>> in_flight = read_in_flight(state, fragments);
-  const auto next_rounds = state.value<std::vector<std::uint64_t>>("next_rounds");
+  const Result<std::deque<RoundId>> in_flight = read_in_flight(state, parts);
   const auto halves_done = state.value<std::uint64_t>("halves_done");  // of the step
   if (!step.ok()) return step.error();
   if (!in_flight.ok()) return in_flight.error();
-  if (!next_rounds.ok()) return next_rounds.error();
   if (!halves_done.ok()) return halves_done.error();
   if (*step > kMostSteps) return mismatch("step: absurd");
   if (*halves_done > 1) return mismatch("halves_done: more than one");
   const std::uint64_t open = *step + *halves_done;  // what was born is born before it
-  if (next_rounds->size() != fragments) return mismatch("next_rounds: not one for each fragment");
-  for (const std::uint64_t next : *next_rounds) {
-    if (next < *step || next >= *step + kMostPeriodSteps)
-      return mismatch("next_rounds: not in the period of the step");
-  }
   if (!in_flight->empty() && in_flight->back().step >= open)
     return mismatch("in_flight: not up to the step");
-  Position position{.step = *step,
-                    .next_rounds = *next_rounds,
-                    .is_half_done = *halves_done == 1,
-                    .in_flight = *in_flight};
-  if (position.is_half_done && !has_rounds_of_step(position))
+  EnginePosition position{
+      .step = *step, .is_half_done = *halves_done == 1, .in_flight = *in_flight};
+  Status period = read_period(state, setup, position);
+  if (!period.ok()) return std::move(period).error();
+  if (position.is_half_done && !has_rounds_of_step(position, parts))
     return mismatch("in_flight: without the round of the step");
   return position;
+}
+
+Status check_parts(const Plan& plan, const EngineSetup& setup) {
+  const auto parts = static_cast<std::size_t>(setup.recipe.local.fragments);
+  if (parts > 1 && plan.merge != Merge::kLate && plan.merge != Merge::kOuter)
+    return mismatch("merge rule " + std::string(name_of(plan.merge)) +
+                    " merges a model in one part, and it has " + std::to_string(parts));
+  if (plan.schedule.empty()) return Done{};
+  if (parts == 1) return mismatch("schedule: the model is one part");
+  std::vector<bool> is_scheduled(parts);
+  for (const auto& step : plan.schedule) {
+    if (!step.empty() && step.back() >= parts)
+      return mismatch("schedule: part " + std::to_string(step.back()) + " of a model in " +
+                      std::to_string(parts) + " parts");
+    for (const std::uint32_t part : step) is_scheduled[part] = true;
+  }
+  const auto missing = std::ranges::find(is_scheduled, false);
+  if (missing == is_scheduled.end()) return Done{};
+  return mismatch("schedule: no round of part " +
+                  std::to_string(std::distance(is_scheduled.begin(), missing)));
 }
 
 }  // namespace
@@ -113,8 +143,8 @@ Result<Position> read_position(const State& state, std::size_t fragments) {
 Status check_plan(const Plan& plan, const EngineSetup& setup) {
   Status within_limits = check_plan_limits(plan, setup.replicas);
   if (!within_limits.ok()) return within_limits;
-  if (setup.recipe.local.fragments > 1 && plan.period_steps != setup.recipe.plan.period_steps)
-    return mismatch("period_steps of fragments: they do not change");
+  Status fits_parts = check_parts(plan, setup);
+  if (!fits_parts.ok()) return fits_parts;
   const Merge own = setup.recipe.plan.merge;
   const bool can_change = is_late_or_ahead(plan.merge) && is_late_or_ahead(own);
   if (plan.merge != own && !can_change) {
@@ -152,15 +182,14 @@ State Engine::save(Extent extent) const {
   }
   state.values["in_flight"] = in_flight;
   state.values["in_flight_parts"] = in_flight_parts;
-  std::vector<std::uint64_t> next_rounds;
-  for (const Fragment& fragment : fragments_) next_rounds.push_back(fragment.next_round);
-  state.values["next_rounds"] = next_rounds;
+  state.values["period_start"] = period_start_;
+  save_plan("period_plan", period_plan_, state);
   save_tensor("shared", shared(), state);
   rule_->save(extent, state);
   if (extent == Extent::kReplica || !has_local_steps(plan_.merge)) optimizer_->save(state);
-  for (std::size_t i = 0; i < fragments_.size(); ++i) {
-    if (extent == Extent::kReplica || fragments_[i].codec->shares_state())
-      save_tensor(codec_name(i), fragments_[i].codec->state(), state);
+  for (std::size_t i = 0; i < codecs_.size(); ++i) {
+    if (extent == Extent::kReplica || codecs_[i]->shares_state())
+      save_tensor(codec_name(i), codecs_[i]->state(), state);
   }
   if (extent == Extent::kShared) return state;
   if (has_local_steps(plan_.merge)) save_tensor(kPosition, parameters_, state);
@@ -171,32 +200,25 @@ State Engine::save(Extent extent) const {
 
 // All that a state says, checked, before anything of the engine changes.
 struct Engine::Loaded {
-  std::uint64_t step = 0;
-  std::vector<std::uint64_t> next_rounds;
-  bool is_half_done = false;
-  std::deque<RoundId> in_flight;
+  EnginePosition position;
   Plan plan;
   std::optional<Plan> next_plan;
   std::vector<float> shared;
-  std::vector<float> position;
+  std::vector<float> parameters;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<MergeRule> rule;
-  std::vector<std::vector<float>> codecs;  // by fragment; empty: it starts afresh
+  std::vector<std::vector<float>> codecs;  // by part; empty: it starts afresh
   // Of a checkpoint only.
   std::uint64_t non_finite_steps = 0;
   std::uint64_t non_finite_in_a_row = 0;
 };
 
 Result<Engine::Loaded> Engine::read_shared(const State& state) const {
-  const Result<Position> position = read_position(state, fragments_.size());
+  Result<EnginePosition> position = read_position(state, setup_, parts_.size());
   if (!position.ok()) return position.error();
   const Result<Plan> plan = read_plan("plan", state, setup_);
   if (!plan.ok()) return plan.error();
-  Loaded loaded{.step = position->step,
-                .next_rounds = position->next_rounds,
-                .is_half_done = position->is_half_done,
-                .in_flight = position->in_flight,
-                .plan = *plan};
+  Loaded loaded{.position = std::move(position).value(), .plan = *plan};
   if (state.values.contains("next_plan.merge")) {
     const Result<Plan> next = read_plan("next_plan", state, setup_);
     if (!next.ok()) return next.error();
@@ -205,14 +227,14 @@ Result<Engine::Loaded> Engine::read_shared(const State& state) const {
   loaded.shared.resize(parameters_.size());
   Status shared_loaded = load_tensor("shared", state, loaded.shared);
   if (!shared_loaded.ok()) return std::move(shared_loaded).error();
-  loaded.position = loaded.shared;
+  loaded.parameters = loaded.shared;
   return loaded;
 }
 
 // Those of a snapshot only where all replicas have the same.
 Status Engine::read_codecs(Extent extent, const State& state, Loaded& loaded) const {
-  for (std::size_t i = 0; i < fragments_.size(); ++i) {
-    Codec& codec = *fragments_[i].codec;
+  for (std::size_t i = 0; i < codecs_.size(); ++i) {
+    Codec& codec = *codecs_[i];
     std::vector<float>& read = loaded.codecs.emplace_back();
     if (extent == Extent::kShared && !codec.shares_state()) continue;
     read.resize(codec.state().size());
@@ -223,8 +245,9 @@ Status Engine::read_codecs(Extent extent, const State& state, Loaded& loaded) co
 }
 
 Status Engine::read_own(const State& state, Loaded& loaded) {
-  Status position =
-      has_local_steps(loaded.plan.merge) ? load_tensor(kPosition, state, loaded.position) : Done{};
+  Status position = has_local_steps(loaded.plan.merge)
+                        ? load_tensor(kPosition, state, loaded.parameters)
+                        : Done{};
   if (!position.ok()) return position;
   const auto steps = state.value<std::uint64_t>("non_finite_steps");
   const auto in_a_row = state.value<std::uint64_t>("non_finite_in_a_row");
@@ -247,7 +270,7 @@ Result<Engine::Loaded> Engine::read(Extent extent, const State& state) const {
   }
   loaded->rule = make_merge_rule(rule_setup(loaded->plan.merge), loaded->shared, parameters_,
                                  *loaded->optimizer, workers_);
-  const std::deque<RoundId>& rounds = loaded->in_flight;
+  const std::deque<RoundId>& rounds = loaded->position.in_flight;
   Status rule = loaded->rule->load(extent, state, std::vector(rounds.begin(), rounds.end()));
   if (!rule.ok()) return std::move(rule).error();
   Status codecs = read_codecs(extent, state, *loaded);
@@ -262,18 +285,19 @@ Status Engine::load(Extent extent, const State& state) {
   if (!loaded.ok()) return std::move(loaded).error().within(kind_of(extent));
   rule_ = std::move(loaded->rule);
   optimizer_ = std::move(loaded->optimizer);
-  for (std::size_t i = 0; i < fragments_.size(); ++i) {
-    fragments_[i].next_round = loaded->next_rounds[i];
-    std::ranges::copy(loaded->codecs[i], fragments_[i].codec->state().begin());
-  }
+  for (std::size_t i = 0; i < codecs_.size(); ++i)
+    std::ranges::copy(loaded->codecs[i], codecs_[i]->state().begin());
   plan_ = loaded->plan;
   next_plan_ = loaded->next_plan;
-  in_flight_ = std::move(loaded->in_flight);
-  step_ = loaded->step;
-  is_half_done_ = loaded->is_half_done;
+  in_flight_ = std::move(loaded->position.in_flight);
+  step_ = loaded->position.step;
+  is_half_done_ = loaded->position.is_half_done;
+  period_start_ = loaded->position.period_start;
+  period_plan_ = std::move(loaded->position.period_plan);
+  find_next_round();
   non_finite_steps_ = loaded->non_finite_steps;
   non_finite_in_a_row_ = loaded->non_finite_in_a_row;
-  std::ranges::copy(loaded->position, parameters_.begin());
+  std::ranges::copy(loaded->parameters, parameters_.begin());
   if (setup_.computes) rule_->place(now());
   return Done{};
 }

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "longhaul/base/state.h"
 #include "tests/round/random_plan.h"
@@ -49,12 +50,62 @@ TEST(PlanLimits, AskForARatioOfEachReplicaOrNone) {
   EXPECT_EQ(check_plan_limits(plan, 2).error().message, "keep_ratios of 3 replicas: expected 2");
 }
 
-TEST(PlanLimits, LetTheRatiosOfTwoPlansIntoTheHeaderOfACheckpoint) {
+TEST(PlanLimits, AskForAScheduleOfThePeriod) {
+  const auto refusal = [](std::vector<std::vector<std::uint32_t>> schedule) {
+    return refusal_of({.period_steps = 3, .merge = Merge::kLate, .schedule = std::move(schedule)});
+  };
+  EXPECT_EQ(refusal({{0, 2}, {}, {0, 1}}), "accepted");
+  EXPECT_EQ(refusal({}), "accepted");
+  EXPECT_EQ(refusal({{0}, {1}}), "schedule of 2 steps: expected period_steps, 3");
+  const std::string order = "schedule: the parts of a step are not in ascending order";
+  EXPECT_EQ(refusal({{1, 0}, {}, {2}}), order);
+  EXPECT_EQ(refusal({{0, 1, 1}, {}, {2}}), order);
+  EXPECT_EQ(refusal({{0, 1}, {2}, {}}), "schedule: no round in the last step of the period");
+  std::vector<std::uint32_t> many(kMostScheduledRounds);
+  std::iota(many.begin(), many.end(), 0U);
+  EXPECT_EQ(refusal({{}, {}, many}), "accepted");
+  EXPECT_EQ(refusal({{0}, {}, many}), "schedule of 10001 rounds: expected at most 10000");
+}
+
+// Of a checkpoint: the plan, that of the present period and the next one.
+TEST(PlanLimits, LetThreeOfTheLongestPlansIntoTheHeaderOfACheckpoint) {
   State state;
-  const Plan plan{.keep_ratios = std::vector<double>(kMostKeepRatios, 1.0 / 3)};
+  Plan plan{.period_steps = kMostPeriodSteps,
+            .merge = Merge::kLate,
+            .keep_ratios = std::vector<double>(kMostKeepRatios, 1.0 / 3)};
+  for (std::uint32_t part = 0; part < kMostScheduledRounds; ++part) plan.schedule.push_back({part});
   save_plan("plan", plan, state);
   save_plan("next_plan", plan, state);
   EXPECT_EQ(load_plan("plan", state_from_bytes(to_bytes(state)).value()).value(), plan);
+  plan.keep_ratios.clear();
+  save_plan("period_plan", plan, state);
+  EXPECT_EQ(load_plan("period_plan", state_from_bytes(to_bytes(state)).value()).value(), plan);
+}
+
+using Rounds = std::vector<std::vector<std::uint32_t>>;  // parts by step
+
+Rounds rounds_of(const Plan& plan, std::size_t parts) {
+  Rounds rounds;
+  for (std::size_t step = 0; step < static_cast<std::size_t>(plan.period_steps); ++step)
+    rounds.push_back(parts_in_step(plan, parts, step));
+  return rounds;
+}
+
+TEST(PartsInStep, AreSpreadEvenlyWhereThereIsNoSchedule) {
+  const auto even = [](int period, std::size_t parts) {
+    return rounds_of({.period_steps = period, .merge = Merge::kLate}, parts);
+  };
+  EXPECT_EQ(even(1, 1), (Rounds{{0}}));
+  EXPECT_EQ(even(3, 1), (Rounds{{}, {}, {0}}));
+  EXPECT_EQ(even(6, 3), (Rounds{{}, {0}, {}, {1}, {}, {2}}));
+  EXPECT_EQ(even(2, 5), (Rounds{{0, 1, 2, 3}, {4}})) << "(i + 1) · 2 ÷ 5, rounded down";
+  EXPECT_EQ(even(1, 3), (Rounds{{0, 1, 2}}));
+}
+
+TEST(PartsInStep, AreWhatTheScheduleSays) {
+  const Rounds schedule{{1}, {}, {0, 1, 2}};
+  EXPECT_EQ(rounds_of({.period_steps = 3, .merge = Merge::kLate, .schedule = schedule}, 3),
+            schedule);
 }
 
 TEST(Plan, HasARatioForEachSlot) {
@@ -108,6 +159,12 @@ const std::vector<std::pair<std::string, Json>> kBeyond{
     {"keep_ratios", {0.5, "0.5"}},
     {"keep_ratios", 0.5},
     {"keep_ratios", std::vector<double>(kMostKeepRatios + 1, 0.5)},
+    {"schedule", Json::array({{0}, {0}})},
+    {"schedule", Json::array({Json::array()})},
+    {"schedule", Json::array({Json::array({-1})})},
+    {"schedule", Json::array({Json::array({0.5})})},
+    {"schedule", Json::array({Json::array({std::uint64_t{1} << 32U})})},
+    {"schedule", Json::array({0})},
 };
 
 TEST(PlanForms, RefuseAPlanJustBeyondALimit) {
@@ -137,8 +194,9 @@ TEST(PlanJson, HasTheKeysThatOtherProgramsRead) {
       plan_json({.keep_ratio = 0.05, .delay_steps = 3, .period_steps = 4, .merge = Merge::kLate})
           .dump(),
       R"({"keep_ratio":0.05,"delay_steps":3,"period_steps":4,"merge":"late",)"
-      R"("keep_ratios":[]})");
+      R"("keep_ratios":[],"schedule":[]})");
   EXPECT_EQ(plan_json({.keep_ratios = {0.5, 0.25}}).at("keep_ratios").dump(), "[0.5,0.25]");
+  EXPECT_EQ(plan_json({.schedule = {{1}, {}, {0, 1}}}).at("schedule").dump(), "[[1],[],[0,1]]");
 }
 
 TEST(PlanJson, IsReadAmongOtherKeys) {
@@ -150,10 +208,11 @@ TEST(PlanJson, IsReadAmongOtherKeys) {
   EXPECT_FALSE(read_back(Json::array()).ok());
 }
 
-TEST(PlanJson, OfAnOlderProgramHasNoPeriodAndNoRatiosByReplica) {
+TEST(PlanJson, OfAnOlderProgramHasNoPeriodNoRatiosByReplicaAndNoSchedule) {
   Json object = plan_json({.delay_steps = 2});
   object.erase("period_steps");
   object.erase("keep_ratios");
+  object.erase("schedule");
   EXPECT_EQ(read_back(object).value(), Plan{.delay_steps = 2});
 }
 
@@ -177,6 +236,11 @@ TEST(PlanText, IsOneLine) {
 TEST(PlanText, TellsTheRangeOfRatiosThatDiffer) {
   EXPECT_EQ(plan_cells({.keep_ratios = {0.05, 0.02, 0.08}}).at(0).value, "0.02 to 0.08");
   EXPECT_EQ(plan_cells({.keep_ratios = {0.02, 0.02}}).at(0).value, "0.02");
+}
+
+TEST(PlanText, CountsTheRoundsOfASchedule) {
+  const Plan plan{.period_steps = 2, .merge = Merge::kLate, .schedule = {{0, 1}, {1}}};
+  EXPECT_EQ(plan_text(plan), "keep ratio 1, delay 0, period 2, merge late in 3 scheduled rounds");
 }
 
 TEST(PlanText, CountsStepsInCells) {

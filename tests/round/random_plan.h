@@ -22,6 +22,16 @@ inline Plan random_plan(std::mt19937_64& random) {
   if (has_local_steps(plan.merge)) plan.period_steps = up_to(1, kMostPeriodSteps);
   plan.keep_ratios.resize(random() % 5);
   for (double& ratio : plan.keep_ratios) ratio = random_ratio();
+  if (has_local_steps(plan.merge) && random() % 2 == 0) {
+    plan.period_steps = up_to(1, 12);
+    plan.schedule.resize(static_cast<std::size_t>(plan.period_steps));
+    for (auto& parts : plan.schedule) {
+      for (std::uint32_t part = 0; part < 4; ++part) {
+        if (random() % 3 == 0) parts.push_back(part);
+      }
+    }
+    plan.schedule.back() = {0, 3};
+  }
   return plan;
 }
 

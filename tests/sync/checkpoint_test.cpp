@@ -291,12 +291,12 @@ TEST_F(CheckpointRefusal, OfValuesThatDoNotFit) {
   EXPECT_THAT(refusal_of("step", -1), HasSubstr("\"step\""));
   EXPECT_THAT(refusal_of("step", std::uint64_t{1} << 60U), HasSubstr("step: absurd"));
   EXPECT_THAT(refusal_of("step", 5), HasSubstr("in_flight: not up to the step"));
-  EXPECT_THAT(refusal_of("step", 7), HasSubstr("next_rounds: not in the period"));
-  EXPECT_THAT(refusal_of("next_rounds", {5}), HasSubstr("next_rounds: not in the period"));
-  EXPECT_THAT(refusal_of("next_rounds", {std::uint64_t{1} << 60U}), HasSubstr("next_rounds: not"));
-  EXPECT_THAT(refusal_of("next_rounds", {10'006}), HasSubstr("next_rounds: not in the period"));
-  EXPECT_EQ(refusal_of("next_rounds", {10'005}), "accepted");
-  EXPECT_THAT(refusal_of("next_rounds", {6, 6}), HasSubstr("next_rounds: not one for each"));
+  EXPECT_THAT(refusal_of("step", 7), HasSubstr("period_start: the step is not in the period"));
+  EXPECT_THAT(refusal_of("period_start", 5), HasSubstr("period_start: the step is not in"));
+  EXPECT_THAT(refusal_of("period_start", 7), HasSubstr("period_start: the step is not in"));
+  EXPECT_EQ(refusal_of("period_plan.period_steps", 2), "accepted");
+  EXPECT_THAT(refusal_of("period_plan.schedule", nlohmann::json::parse("[[0]]")),
+              HasSubstr("period_plan: schedule: the"));
   EXPECT_THAT(refusal_of("in_flight_parts", {0, 1, 0}), HasSubstr("in_flight_parts: of another"));
   EXPECT_THAT(refusal_of("in_flight_parts", {0}), HasSubstr("in_flight_parts: not one for each"));
   EXPECT_THAT(refusal_of("halves_done", 2), HasSubstr("halves_done: more than one"));

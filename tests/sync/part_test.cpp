@@ -102,6 +102,72 @@ TEST(Fragments, ShareStepsWhereThereAreMoreOfThemThanThePeriodHas) {
   }
 }
 
+// Those of replica 0 in each of the next steps.
+std::vector<std::vector<std::uint32_t>> parts_of_steps(Cluster& cluster, std::size_t steps) {
+  std::vector<std::vector<std::uint32_t>> parts(steps);
+  for (std::vector<std::uint32_t>& of_step : parts) {
+    const Engine& engine = *cluster.replicas[0].engine;
+    for (const RoundId& round : engine.next_rounds()) {
+      if (round.step == engine.steps_done()) of_step.push_back(round.part);
+    }
+    cluster.step();
+  }
+  return parts;
+}
+
+using PartsBySteps = std::vector<std::vector<std::uint32_t>>;
+
+EngineSetup scheduled_setup(int delay_steps) {
+  EngineSetup setup = setup_of(Merge::kLate, "top_k/bf16",
+                               {.keep_ratio = 0.1,
+                                .delay_steps = delay_steps,
+                                .period_steps = 3,
+                                .schedule = {{2}, {}, {0, 1, 2}}});
+  setup.recipe.local.fragments = 3;
+  return setup;
+}
+
+TEST(Schedule, IsWhenThePartsHaveTheirRounds) {
+  QuadraticWorkload workload(90);
+  Cluster cluster(scheduled_setup(4), workload, {1, 1});
+  EXPECT_EQ(parts_of_steps(cluster, 6), (PartsBySteps{{2}, {}, {0, 1, 2}, {2}, {}, {0, 1, 2}}));
+  EXPECT_LT(imbalance(account_of(cluster)), 1e-5);
+}
+
+TEST(Schedule, OfANewPlanBeginsWithTheNextPeriod) {
+  QuadraticWorkload workload(90);
+  Cluster cluster(scheduled_setup(0), workload, {1, 1});
+  Plan next = scheduled_setup(0).recipe.plan;
+  next.period_steps = 2;
+  next.schedule = {{1}, {0, 2}};
+  cluster.announce(next);  // with the round of step 0
+  EXPECT_EQ(parts_of_steps(cluster, 6), (PartsBySteps{{2}, {}, {0, 1, 2}, {1}, {0, 2}, {1}}));
+  next.schedule.clear();
+  cluster.announce(next);  // with that of step 6, the last of its period
+  EXPECT_EQ(parts_of_steps(cluster, 4), (PartsBySteps{{0, 2}, {0, 1}, {2}, {0, 1}}));
+  EXPECT_LT(imbalance(account_of(cluster)), 1e-5);
+}
+
+TEST(Schedule, IsRefusedWhereItDoesNotFitTheModel) {
+  const EngineSetup setup = scheduled_setup(0);
+  const auto refusal = [](const EngineSetup& of, PartsBySteps schedule) {
+    Plan plan = of.recipe.plan;
+    plan.schedule = std::move(schedule);
+    const Status status = check_plan(plan, of);
+    return status.ok() ? "accepted" : status.error().message;
+  };
+  EXPECT_EQ(refusal(setup, {{2}, {}, {0, 1}}), "accepted");
+  EXPECT_EQ(refusal(setup, {{3}, {2}, {0, 1}}), "schedule: part 3 of a model in 3 parts");
+  EXPECT_EQ(refusal(setup, {{}, {2}, {0}}), "schedule: no round of part 1");
+  EngineSetup one_part = setup;
+  one_part.recipe.local.fragments = 1;
+  EXPECT_EQ(refusal(one_part, {{}, {}, {0}}), "schedule: the model is one part");
+  EngineSetup anchored = setup;
+  anchored.recipe.plan.merge = Merge::kAnchor;
+  EXPECT_EQ(refusal(anchored, {{}, {2}, {0, 1}}),
+            "merge rule anchor merges a model in one part, and it has 3");
+}
+
 TEST(Fragments, MoveTheMeanOfTheReplicasByTheMeanOfTheirSteps) {
   EngineSetup setup = setup_of(Merge::kLate, "top_k/bf16",
                                {.keep_ratio = 0.1, .delay_steps = 7, .period_steps = 6});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <random>
+#include <set>
 
 #include "tests/sync/cluster.h"
 
@@ -44,6 +45,22 @@ inline Plan random_plan(Merge merge, std::mt19937_64& random) {
   return plan;
 }
 
+// Even, or each part once at least and others by lot.
+inline std::vector<std::vector<std::uint32_t>> random_schedule(const Plan& plan,
+                                                               const Recipe& recipe,
+                                                               std::mt19937_64& random) {
+  if (random() % 3 == 0) return {};
+  const auto parts = static_cast<std::uint32_t>(recipe.local.fragments);
+  std::vector<std::set<std::uint32_t>> steps(static_cast<std::size_t>(plan.period_steps));
+  steps.back().insert(static_cast<std::uint32_t>(random() % parts));
+  for (std::uint32_t part = 0; part < parts; ++part) {
+    for (std::uint64_t i = 0; i <= random() % 2; ++i) steps[random() % steps.size()].insert(part);
+  }
+  std::vector<std::vector<std::uint32_t>> schedule;
+  for (const auto& step : steps) schedule.emplace_back(step.begin(), step.end());
+  return schedule;
+}
+
 // What happens to a cluster from outside, step by step: equal for clusters with equal seeds.
 class Script {
  public:
@@ -52,7 +69,11 @@ class Script {
   void submit_all(Cluster& cluster) {
     if (random_() % 4 == 0) {
       Plan plan = random_plan(recipe_.plan.merge, random_);
-      if (recipe_.local.fragments > 1) plan.period_steps = recipe_.plan.period_steps;
+      if (recipe_.local.fragments > 1) {
+        plan.merge = recipe_.plan.merge;  // not all rules have parts
+        plan.period_steps = 1 + static_cast<int>(random_() % 4);
+        plan.schedule = random_schedule(plan, recipe_, random_);
+      }
       cluster.announce(plan);
     }
     cluster.submit_all([this](std::size_t) { return random_() % 8 == 0; });
@@ -67,9 +88,22 @@ class Script {
   std::mt19937_64 random_;
 };
 
-// All recipes, and one whose codec has a memory of its own.
+inline Recipe uneven_recipe() {
+  return {.name = "uneven-late",
+          .codec = parse_codec("top_k/bf16").value(),
+          .plan = {.keep_ratio = 0.1,
+                   .delay_steps = 3,
+                   .period_steps = 4,
+                   .merge = Merge::kLate,
+                   .schedule = {{1}, {}, {0, 2}, {1}}},
+          .local = {.fragments = 3}};
+}
+
+// All recipes, one whose codec has a memory of its own, and one with a schedule that is not even:
+// a part twice in a period, and two parts in one step.
 inline std::vector<Recipe> all_kinds_of_recipes() {
   std::vector<Recipe> recipes(all_recipes().begin(), all_recipes().end());
+  recipes.push_back(uneven_recipe());
   recipes.push_back({.name = "low-rank-late",
                      .codec = {.kind = CodecKind::kLowRank, .rank = 2},
                      .plan = {.delay_steps = 2, .merge = Merge::kLate}});
