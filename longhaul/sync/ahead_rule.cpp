@@ -48,7 +48,7 @@ class AheadRule final : public MergeRule {
 
   void merge(const StepContext& now, const Part& part, const Mean& mean) override {
     const Unit unit = unmerged_.oldest(mean.round).unit;
-    unmerged_.remove_oldest();
+    unmerged_.remove(mean.round);
     const std::span shared = part.of(std::span(shared_));
     if (unit == Unit::kGradient) return step_with(mean, part, shared, now.lr, optimizer_, workers_);
     for_each_tile(mean, workers_, [&](std::size_t first, std::span<const float> values) {

@@ -43,7 +43,9 @@ Engine::Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchang
       optimizer_(make_optimizer()),
       rule_(make_merge_rule(rule_setup(setup_.recipe.plan.merge), parameters, parameters,
                             *optimizer_, workers_)),
-      plan_(setup_.recipe.plan) {
+      plan_(setup_.recipe.plan),
+      is_ready_(parts_.size()),
+      squares_(parts_.size()) {
   LONGHAUL_CHECK(check_plan(plan_, setup_).ok());
   if (setup_.final_average) {
     LONGHAUL_CHECK(parts_.size() == 1 && plan_.merge == Merge::kLate);
@@ -93,7 +95,7 @@ std::vector<std::uint32_t> Engine::parts_in(std::size_t step) const {
   return parts_in_step(period_plan_, parts_.size(), step - period_start_);
 }
 
-bool Engine::has_round(std::size_t part) const {
+bool Engine::has_round(std::uint32_t part) const {
   return next_round() == step_ && std::ranges::binary_search(parts_in(step_), part);
 }
 
@@ -105,7 +107,7 @@ std::vector<RoundId> Engine::next_rounds() const {
 }
 
 // Tile by tile, so that the norm does not depend on the number of threads.
-float Engine::clip_scale(std::span<const float> gradient) const {
+float Engine::clip_scale(std::uint32_t part, std::span<const float> gradient) {
   if (setup_.clip <= 0) return 1.0F;
   std::vector<double> squares(tile_count(gradient.size()));
   run_tiles(gradient.size(), workers_, [&](std::size_t first, std::size_t count) {
@@ -117,11 +119,12 @@ float Engine::clip_scale(std::span<const float> gradient) const {
     }
     squares[first / kTileElements] = sum;
   });
-  const double norm = std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
+  squares_[part] = std::accumulate(squares.begin(), squares.end(), 0.0);
+  const double norm = std::max(std::sqrt(squares_[part]), norm_before_);
   return norm <= setup_.clip ? 1.0F : static_cast<float>(setup_.clip / norm);
 }
 
-Taking Engine::taking_of(std::size_t part) {
+Taking Engine::taking_of(std::uint32_t part) {
   return {.part = parts_.at(part),
           .codec = is_final_average() ? *dense_ : *codecs_.at(part),
           .keep_ratio = plan_.keep_ratio_of(setup_.slot),
@@ -129,10 +132,10 @@ Taking Engine::taking_of(std::size_t part) {
           .kept = setup_.recipe.keeps_residual ? setup_.recipe.residual_decay : 0.0F};
 }
 
-ByteBuffer Engine::advance(std::size_t number, std::span<const float> gradient, float scale) {
+ByteBuffer Engine::advance(std::uint32_t number, std::span<const float> gradient, float scale) {
   const Part part = parts_.at(number);
   Taking taking = taking_of(number);
-  taking.gradient = part.of(gradient);
+  taking.gradient = gradient;
   Optimizer::Step step;
   if (has_own_step()) {
     step = optimizer_->begin(part.first, now().lr, scale);
@@ -151,103 +154,107 @@ ByteBuffer Engine::advance(std::size_t number, std::span<const float> gradient, 
   return {};
 }
 
-bool Engine::take_update(std::span<float> gradient, Payloads& payloads) {
-  const float largest = largest_magnitude(gradient, workers_);
-  const float scale = std::isfinite(largest) ? clip_scale(gradient) : 1.0F;
-  const bool is_usable = largest * scale < kAbsurd &&
-                         (!has_own_step() || optimizer_->accept(largest * scale, now().lr));
-  if (!is_usable) {
-    std::ranges::fill(gradient, 0.0F);
-    return false;
-  }
-  if (scale != 1.0F && !has_own_step()) {
-    for (float& g : gradient) g *= scale;
-  }
-  for (std::size_t i = 0; i < parts_.size(); ++i) payloads[i] = advance(i, gradient, scale);
-  return true;
-}
-
-void Engine::take_rest(Payloads& payloads) {
-  if ((plan_.period_steps == 1 && !is_final_average()) || next_round() != step_) return;
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    if (has_round(i)) payloads[i] = rule_->take(now(), taking_of(i));
-  }
+ByteBuffer Engine::take_rest(std::uint32_t part) {
+  if ((plan_.period_steps == 1 && !is_final_average()) || !has_round(part)) return {};
+  return rule_->take(now(), taking_of(part));
 }
 
 void Engine::count_unusable() {
+  if (std::exchange(is_step_unusable_, true)) return;
   ++non_finite_steps_;
   ++non_finite_in_a_row_;
 }
 
-void Engine::submit(std::span<float> gradient) {
-  LONGHAUL_CHECK_EQ(gradient.size(), parameters_.size());
-  LONGHAUL_CHECK(!is_half_done());
+bool Engine::is_half_done() const {
+  return std::ranges::all_of(is_ready_, [](bool is_ready) { return is_ready; });
+}
+
+void Engine::begin_step() {
+  LONGHAUL_CHECK(std::ranges::none_of(is_ready_, [](bool is_ready) { return is_ready; }));
+  mean_gradient_.clear();
+}
+
+void Engine::ready(std::uint32_t part, std::span<float> gradient) {
+  LONGHAUL_CHECK(!is_ready_.at(part));
+  LONGHAUL_CHECK_EQ(gradient.size(), parts_[part].count);
   LONGHAUL_CHECK(setup_.local_step == LocalStep::kOurs || !has_local_steps(plan_.merge));
-  Payloads payloads(parts_.size());
-  if (take_update(gradient, payloads)) {
-    non_finite_in_a_row_ = 0;
+  const float largest = largest_magnitude(gradient, workers_);
+  const float scale = std::isfinite(largest) ? clip_scale(part, gradient) : 1.0F;
+  const bool is_usable =
+      largest * scale < kAbsurd &&
+      (!has_own_step() || optimizer_->accept(parts_[part].first, largest * scale, now().lr));
+  if (is_usable) {
+    if (scale != 1.0F && !has_own_step()) {
+      for (float& g : gradient) g *= scale;
+    }
+    send(part, advance(part, gradient, scale));
   } else {
-    take_rest(payloads);
+    std::ranges::fill(gradient, 0.0F);
+    send(part, take_rest(part));
     count_unusable();
   }
-  submit_messages(std::move(payloads));
+  part_is_ready(part, true);
+}
+
+void Engine::ready_moved(std::uint32_t part) {
+  LONGHAUL_CHECK(!is_ready_.at(part));
+  LONGHAUL_CHECK(setup_.local_step == LocalStep::kCallers && has_local_steps(plan_.merge));
+  if (has_round(part)) {
+    ByteBuffer payload = rule_->take(now(), taking_of(part));
+    if (payload.empty()) count_unusable();
+    send(part, std::move(payload));
+  }
+  part_is_ready(part, next_round() == step_);
+}
+
+void Engine::part_is_ready(std::uint32_t part, bool is_checked) {
+  is_ready_[part] = true;
+  if (!is_checked || is_step_unusable_ || !is_half_done()) return;
+  non_finite_in_a_row_ = 0;
+  if (parts_.size() > 1)
+    norm_before_ = std::sqrt(std::accumulate(squares_.begin(), squares_.end(), 0.0));
+}
+
+void Engine::submit(std::span<float> gradient) {
+  LONGHAUL_CHECK_EQ(gradient.size(), parameters_.size());
+  begin_step();
+  for (std::uint32_t i = 0; i < parts_.size(); ++i) ready(i, parts_[i].of(gradient));
 }
 
 void Engine::submit_moved() {
-  LONGHAUL_CHECK(!is_half_done());
-  LONGHAUL_CHECK(setup_.local_step == LocalStep::kCallers && has_local_steps(plan_.merge));
-  if (next_round() != step_) return finish_first_half();
-  Payloads payloads(parts_.size());
-  bool is_usable = true;
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    if (!has_round(i)) continue;
-    payloads[i] = rule_->take(now(), taking_of(i));
-    is_usable = is_usable && !payloads[i].empty();
-  }
-  if (is_usable) {
-    non_finite_in_a_row_ = 0;
-  } else {
-    count_unusable();
-  }
-  submit_messages(std::move(payloads));
+  begin_step();
+  for (std::uint32_t i = 0; i < parts_.size(); ++i) ready_moved(i);
 }
 
 void Engine::submit_nothing() {
-  LONGHAUL_CHECK(!is_half_done());
-  Payloads payloads(parts_.size());
-  take_rest(payloads);
-  submit_messages(std::move(payloads));
+  begin_step();
+  for (std::uint32_t i = 0; i < parts_.size(); ++i) {
+    send(i, take_rest(i));
+    part_is_ready(i, false);
+  }
 }
 
 void Engine::sit_out() {
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
+  begin_step();
+  for (std::uint32_t i = 0; i < parts_.size(); ++i) {
     if (has_round(i)) open_round(i, {});
+    part_is_ready(i, false);
   }
-  finish_first_half();
 }
 
-void Engine::submit_messages(Payloads payloads) {
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    if (!has_round(i)) continue;
-    const std::size_t elements = parts_[i].count;
-    const CheckedPayload payload = CheckedPayload::of_sealed(std::move(payloads[i]), elements);
-    const RoundId round = open_round(i, payload);
-    exchange_.submit({.round = round, .elements = elements, .payload = payload});
-  }
-  finish_first_half();
+void Engine::send(std::uint32_t part, ByteBuffer payload) {
+  if (!has_round(part)) return;
+  const std::size_t elements = parts_[part].count;
+  CheckedPayload update = CheckedPayload::of_sealed(std::move(payload), elements);
+  open_round(part, update);
+  exchange_.submit(
+      {.round = {.step = step_, .part = part}, .elements = elements, .payload = std::move(update)});
 }
 
-RoundId Engine::open_round(std::size_t part, const CheckedPayload& payload) {
-  LONGHAUL_CHECK(!is_half_done());
-  const RoundId round{.step = step_, .part = static_cast<std::uint32_t>(part)};
+void Engine::open_round(std::uint32_t part, const CheckedPayload& payload) {
+  const RoundId round{.step = step_, .part = part};
   rule_->sent(now(), round, payload);
-  in_flight_.push_back(round);
-  return round;
-}
-
-void Engine::finish_first_half() {
-  LONGHAUL_CHECK(!is_half_done());
-  is_half_done_ = true;
+  in_flight_.insert(std::ranges::upper_bound(in_flight_, round), round);
 }
 
 // What comes from elsewhere may be anything.
@@ -263,17 +270,20 @@ Status Engine::check_mean(const Mean& mean, RoundId round) const {
   return Error{ErrorCode::kCorruptPayload, name + ": " + plan.error().message};
 }
 
-Status Engine::merge_oldest(Deadline deadline) {
-  const RoundId round = in_flight_.front();
+// The oldest of its part.
+Status Engine::merge_round(RoundId round, Deadline deadline) {
   const Result<Mean> mean = exchange_.collect(round, deadline);
   if (!mean.ok()) return mean.error();
   Status fits = check_mean(*mean, round);
   if (!fits.ok()) return fits;
   if (!mean->returned.empty())
     rule_->take_back(now(), round, parts_.at(round.part), mean->returned.view());
-  in_flight_.pop_front();
+  in_flight_.erase(std::ranges::lower_bound(in_flight_, round));
   merge(*mean);
-  if (mean->next_plan) next_plan_ = mean->next_plan;
+  if (mean->next_plan && (!next_plan_ || next_plan_round_ < round)) {
+    next_plan_ = mean->next_plan;
+    next_plan_round_ = round;
+  }
   return Done{};
 }
 
@@ -292,21 +302,38 @@ void Engine::merge(const Mean& mean) {
   if (codec.shares_state()) codec.learn(mean.values ? *mean.values : mean.to_vector());
 }
 
-Status Engine::merge_due(Deadline deadline) {
+Status Engine::merge_before(std::uint32_t part, Deadline deadline) {
+  LONGHAUL_CHECK(is_ready_.at(part));
   const auto delay = static_cast<std::uint64_t>(plan_.delay_steps);
-  mean_gradient_.clear();
-  while (!in_flight_.empty() && in_flight_.front().step + delay <= step_) {
-    Status merged = merge_oldest(deadline);
+  for (;;) {
+    const auto oldest = std::ranges::find(in_flight_, part, &RoundId::part);
+    if (oldest == in_flight_.end() || oldest->step + delay > step_) return Done{};
+    Status merged = merge_round(*oldest, deadline);
     if (!merged.ok()) return merged;
   }
+}
+
+// By step and part: if a mean is missing, no round behind it is merged.
+Status Engine::end_step(Deadline deadline) {
+  LONGHAUL_CHECK(is_half_done());
+  const auto delay = static_cast<std::uint64_t>(plan_.delay_steps);
+  while (!in_flight_.empty() && in_flight_.front().step + delay <= step_) {
+    Status merged = merge_round(in_flight_.front(), deadline);
+    if (!merged.ok()) return merged;
+  }
+  go_on();
+  return Done{};
+}
+
+void Engine::go_on() {
   ++step_;
-  is_half_done_ = false;
+  is_ready_.assign(parts_.size(), false);
+  is_step_unusable_ = false;
   // Announced with a mean that all replicas merge in the same step, so all change at the same step.
   if (next_plan_) change_plan(*std::exchange(next_plan_, std::nullopt));
   if (step_ == period_start_ + static_cast<std::size_t>(period_plan_.period_steps)) begin_period();
   if (next_round_ < step_) find_next_round();
   if (setup_.computes) rule_->place(now());
-  return Done{};
 }
 
 // Another period or schedule holds from the next period on, unless there are no more local steps.
@@ -321,7 +348,7 @@ void Engine::change_plan(const Plan& plan) {
 
 Status Engine::drain(Deadline deadline) {
   while (!in_flight_.empty()) {
-    Status merged = merge_oldest(deadline);
+    Status merged = merge_round(in_flight_.front(), deadline);
     if (!merged.ok()) return merged;
   }
   if (setup_.computes) rule_->place(now());

@@ -2,8 +2,14 @@
 //
 //  gradient ─▶ residual += ─▶ codec.take ─▶ submit ─▶ … ─▶ collect ─▶ merge ─▶ parameters
 //
-// A step has two halves, so that many replicas can share one process: submit() sends, merge_due()
-// receives. A step without a gradient has another first half: submit_nothing() or sit_out().
+// A step goes part by part, so that a part travels while the gradient of the next is computed, and
+// is merged just before it is used:
+//
+//  begin_step · ready(part) for each part, in any order · merge_before(part) · end_step
+//
+// submit() and merge_due() do it for the whole model in two halves, so that many replicas can share
+// one process. A step without a gradient has another first half: submit_nothing() or sit_out(). The
+// bits do not depend on the order of the parts. A checkpoint may be taken between any two calls.
 //
 // The plan's schedule says which parts have a round in which step of a period. The other steps only
 // move the parameters; with the caller's own local step they cost nothing. A plan with another
@@ -40,7 +46,7 @@ struct EngineSetup {
   LocalStep local_step = LocalStep::kOurs;
   OptimizerSpec optimizer;
   LrSchedule lr;
-  double clip = 0;         // largest norm of a gradient; 0: none
+  double clip = 0;         // largest norm of a gradient; 0: none. See Engine::ready()
   std::uint64_t seed = 1;  // equal on all replicas: of codecs that draw at random
   LayerTable layers;
   bool computes = true;  // false: nobody takes gradients here, so it need not stand anywhere
@@ -70,13 +76,34 @@ class Engine {
   // outlive the engine.
   Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchange, Workers& workers);
 
-  // First half of a step: clips the gradient and, if the step has a round, takes what is to be sent
-  // and submits it. A gradient that is not finite counts and sends nothing.
-  void submit(std::span<float> gradient);
+  // The mean gradient of the step before is handed over by now.
+  void begin_step();
 
-  // First half of a step whose local step the caller has made: the parameters are where it has led.
-  // Reads them only if the step has a round. A part with parameters that are not finite counts, and
-  // sends nothing.
+  // The gradient of a part is final: clips it, makes the local step of the part and, if the part
+  // has a round now, takes what is to be sent and submits it. Each part once in a step.
+  //
+  // A gradient is scaled by clip ÷ norm, where the norm is above the clip. The norm of a model in
+  // one part is that of its gradient. With several parts the norm of the whole gradient is not
+  // known yet: it is the larger of two, that of the part and that of the whole gradient of the last
+  // step that was usable (decision 19).
+  //
+  // A gradient that is not finite counts, once in a step; its part sends what its period has left
+  // to tell, and the other parts go on.
+  void ready(std::uint32_t part, std::span<float> gradient);
+
+  // The local step of a part is the caller's, and made: the parameters are where it has led. Reads
+  // them only if the part has a round. A part that is not finite counts, and sends nothing.
+  void ready_moved(std::uint32_t part);
+
+  // Collects and merges the rounds of a part that are due, in order, once the part is ready: its
+  // parameters are about to be used. An error is the exchange's.
+  Status merge_before(std::uint32_t part, Deadline deadline = Deadline::max());
+
+  // When all parts are ready: merges what is due and not merged yet, and goes to the next step.
+  Status end_step(Deadline deadline = Deadline::max());
+
+  // First half of a step: begins it, and all parts are ready.
+  void submit(std::span<float> gradient);
   void submit_moved();
 
   // First half of a step that has no gradient: takes part in its round, if it has one, with what
@@ -94,8 +121,9 @@ class Engine {
   // submit_nothing().
   void sit_out();
 
-  // Second half: collects and merges every round that is due, in order. An error is the exchange's.
-  Status merge_due(Deadline deadline = Deadline::max());
+  // Second half: collects and merges every round that is due. After an error it may be called
+  // again.
+  Status merge_due(Deadline deadline = Deadline::max()) { return end_step(deadline); }
 
   // After the last step: merges what is still on its way.
   Status drain(Deadline deadline = Deadline::max());
@@ -104,7 +132,7 @@ class Engine {
   // step, for the caller to step with; of several their sum. Empty: none was due.
   [[nodiscard]] std::span<const float> mean_gradient() const { return mean_gradient_; }
 
-  // A checkpoint, also between the halves of a step: this replica goes on from it, bit for bit, as
+  // A checkpoint, also in the middle of a step: this replica goes on from it, bit for bit, as
   // if it had never stopped. An error of a load says what does not fit, and leaves the engine as it
   // was.
   [[nodiscard]] State save() const;
@@ -125,9 +153,9 @@ class Engine {
   [[nodiscard]] std::size_t next_round() const;
   // All of that step, in the order in which they close; at least one.
   [[nodiscard]] std::vector<RoundId> next_rounds() const;
-  // The first half of this step is done: merge_due() comes next.
-  [[nodiscard]] bool is_half_done() const { return is_half_done_; }
-  // Submitted, or sat out, and not merged; oldest first.
+  // All parts of this step are ready: merge_due() comes next.
+  [[nodiscard]] bool is_half_done() const;
+  // Submitted, or sat out, and not merged; by step and part.
   [[nodiscard]] const std::deque<RoundId>& in_flight() const { return in_flight_; }
   [[nodiscard]] std::size_t rounds_in_flight() const { return in_flight_.size(); }
   [[nodiscard]] const Part& part(std::uint32_t number) const { return parts_.at(number); }
@@ -137,32 +165,29 @@ class Engine {
 
  private:
   [[nodiscard]] StepContext now() const { return {.step = step_, .lr = setup_.lr.at(step_)}; }
-  using Payloads = std::vector<ByteBuffer>;  // by part; empty: nothing to send, or no round
-
   [[nodiscard]] bool is_final_average() const { return setup_.final_average == step_; }
   // Of the parts that have a round in a step of the present period, or in the final average.
   [[nodiscard]] std::vector<std::uint32_t> parts_in(std::size_t step) const;
-  [[nodiscard]] bool has_round(std::size_t part) const;
+  [[nodiscard]] bool has_round(std::uint32_t part) const;
   void begin_period();
   void find_next_round();
   [[nodiscard]] bool has_own_step() const {
     return setup_.local_step == LocalStep::kOurs && has_local_steps(plan_.merge);
   }
-  // False, and nothing has changed, if there is something in it that is of no use.
-  bool take_update(std::span<float> gradient, Payloads& payloads);
-  // The same in a step without a usable gradient: what the period's other steps have left to tell.
-  void take_rest(Payloads& payloads);
+  // In a step without a usable gradient: what the other steps of the period have left to tell.
+  ByteBuffer take_rest(std::uint32_t part);
   // The local step of a part, and what is to be sent of it in this step.
-  ByteBuffer advance(std::size_t part, std::span<const float> gradient, float scale);
-  [[nodiscard]] Taking taking_of(std::size_t part);
+  ByteBuffer advance(std::uint32_t part, std::span<const float> gradient, float scale);
+  [[nodiscard]] Taking taking_of(std::uint32_t part);
   void go_to_announced(const Part& part, const PayloadView& sent);
   void count_unusable();
-  [[nodiscard]] float clip_scale(std::span<const float> gradient) const;
-  void finish_first_half();
-  void submit_messages(Payloads payloads);
-  RoundId open_round(std::size_t part, const CheckedPayload& payload);
+  float clip_scale(std::uint32_t part, std::span<const float> gradient);
+  void send(std::uint32_t part, ByteBuffer payload);
+  void open_round(std::uint32_t part, const CheckedPayload& payload);
+  void part_is_ready(std::uint32_t part, bool is_checked);
   [[nodiscard]] Status check_mean(const Mean& mean, RoundId round) const;
-  Status merge_oldest(Deadline deadline);
+  Status merge_round(RoundId round, Deadline deadline);
+  void go_on();
   void merge(const Mean& mean);
   void change_plan(const Plan& plan);
   [[nodiscard]] State save(Extent extent) const;
@@ -187,12 +212,16 @@ class Engine {
   std::vector<float> mean_gradient_;
   Plan plan_;
   std::optional<Plan> next_plan_;  // announced, from the next step on
+  RoundId next_plan_round_;        // with the mean of this round: the last one counts
   std::size_t period_start_ = 0;
   Plan period_plan_;            // the present period has its length and its schedule
   std::size_t next_round_ = 0;  // first step of the rest of the period that has one
   std::deque<RoundId> in_flight_;
   std::size_t step_ = 0;
-  bool is_half_done_ = false;
+  std::vector<bool> is_ready_;   // by part
+  std::vector<double> squares_;  // of the gradients of this step, by part, for clipping
+  double norm_before_ = 0;       // of the last usable gradient, where there are several parts
+  bool is_step_unusable_ = false;
   std::size_t non_finite_steps_ = 0;
   std::size_t non_finite_in_a_row_ = 0;
 };

@@ -1,4 +1,5 @@
 // Updates that a replica sent after the checkpoint that it resumed from.
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,25 +47,28 @@ void Engine::go_to_announced(const Part& part, const PayloadView& sent) {
 }
 
 Status Engine::submit_again(const SentUpdates& sent) {
-  LONGHAUL_CHECK(!is_half_done());
   LONGHAUL_CHECK(setup_.local_step == LocalStep::kCallers && has_local_steps(plan_.merge));
-  Payloads payloads(parts_.size());
-  std::vector<std::pair<std::size_t, PayloadView>> again;  // by part
+  std::map<std::uint32_t, PayloadView> again;  // by part
   for (std::uint32_t i = 0; i < parts_.size(); ++i) {
     const auto found = sent.find({.step = step_, .part = i});
     if (!has_round(i) || found == sent.end() || found->second.empty()) continue;
     Result<PayloadView> view = PayloadView::parse(found->second, parts_[i].count);
     if (!view.ok())
       return std::move(view).error().within("sent update of step " + std::to_string(step_));
-    payloads[i] = found->second;
-    again.emplace_back(i, std::move(view).value());
+    again.emplace(i, std::move(view).value());
   }
-  for (const auto& [i, view] : again) {
-    SentCodec codec(payloads[i], view);
-    (void)rule_->take(now(), {.part = parts_[i], .codec = codec, .kept = taking_of(i).kept});
+  begin_step();
+  for (std::uint32_t i = 0; i < parts_.size(); ++i) {
+    const auto found = again.find(i);
+    if (found == again.end()) {
+      send(i, {});
+    } else {
+      SentCodec codec(sent.at({.step = step_, .part = i}), found->second);
+      send(i, rule_->take(now(), {.part = parts_[i], .codec = codec, .kept = taking_of(i).kept}));
+      go_to_announced(parts_[i], found->second);
+    }
+    part_is_ready(i, false);
   }
-  submit_messages(std::move(payloads));
-  for (const auto& [i, view] : again) go_to_announced(parts_[i], view);
   return Done{};
 }
 

@@ -14,7 +14,7 @@ struct EnginePosition {
   std::uint64_t step = 0;
   std::uint64_t period_start = 0;
   Plan period_plan;
-  bool is_half_done = false;
+  std::vector<bool> is_ready;  // by part
   std::deque<RoundId> in_flight;
 };
 
@@ -70,17 +70,35 @@ Result<std::deque<RoundId>> read_in_flight(const State& state, std::size_t model
   return rounds;
 }
 
-// Once the first half of a step is done its rounds are in flight, or merged after all that are
-// older.
-bool has_rounds_of_step(const EnginePosition& position, std::size_t parts) {
-  const std::deque<RoundId>& in_flight = position.in_flight;
-  if (in_flight.empty()) return true;
+// Once a part is ready its round of the step is in flight, or merged after all that are older.
+bool has_rounds_of_step(const EnginePosition& position) {
+  const std::size_t parts = position.is_ready.size();
   for (const std::uint32_t part :
        parts_in_step(position.period_plan, parts, position.step - position.period_start)) {
-    const RoundId round{.step = position.step, .part = part};
-    if (in_flight.front() <= round && !std::ranges::binary_search(in_flight, round)) return false;
+    const bool is_in_flight = std::ranges::binary_search(
+        position.in_flight, RoundId{.step = position.step, .part = part});
+    if (!position.is_ready[part] || is_in_flight) continue;
+    if (std::ranges::find(position.in_flight, part, &RoundId::part) != position.in_flight.end())
+      return false;
   }
   return true;
+}
+
+// What is in flight is born, in this step only if its part is ready.
+bool is_born(const RoundId& round, const EnginePosition& position) {
+  return round.step < position.step ||
+         (round.step == position.step && position.is_ready[round.part]);
+}
+
+Result<std::vector<bool>> read_ready(const State& state, std::size_t parts) {
+  const auto ready = state.value<std::vector<std::uint64_t>>("ready");
+  if (!ready.ok()) return ready.error();
+  std::vector<bool> is_ready(parts);
+  for (const std::uint64_t part : *ready) {
+    if (part >= parts || is_ready[part]) return mismatch("ready: not parts of the model");
+    is_ready[part] = true;
+  }
+  return is_ready;
 }
 
 Status read_period(const State& state, const EngineSetup& setup, EnginePosition& position) {
@@ -100,21 +118,18 @@ Result<EnginePosition> read_position(const State& state, const EngineSetup& setu
                                      std::size_t parts) {
   const auto step = state.value<std::uint64_t>("step");
   const Result<std::deque<RoundId>> in_flight = read_in_flight(state, parts);
-  const auto halves_done = state.value<std::uint64_t>("halves_done");  // of the step
+  const Result<std::vector<bool>> is_ready = read_ready(state, parts);
   if (!step.ok()) return step.error();
   if (!in_flight.ok()) return in_flight.error();
-  if (!halves_done.ok()) return halves_done.error();
+  if (!is_ready.ok()) return is_ready.error();
   if (*step > kMostSteps) return mismatch("step: absurd");
-  if (*halves_done > 1) return mismatch("halves_done: more than one");
-  const std::uint64_t open = *step + *halves_done;  // what was born is born before it
-  if (!in_flight->empty() && in_flight->back().step >= open)
+  EnginePosition position{.step = *step, .is_ready = *is_ready, .in_flight = *in_flight};
+  const auto was_born = [&](const RoundId& round) { return is_born(round, position); };
+  if (!std::ranges::all_of(position.in_flight, was_born))
     return mismatch("in_flight: not up to the step");
-  EnginePosition position{
-      .step = *step, .is_half_done = *halves_done == 1, .in_flight = *in_flight};
   Status period = read_period(state, setup, position);
   if (!period.ok()) return std::move(period).error();
-  if (position.is_half_done && !has_rounds_of_step(position, parts))
-    return mismatch("in_flight: without the round of the step");
+  if (!has_rounds_of_step(position)) return mismatch("in_flight: without the round of the step");
   return position;
 }
 
@@ -168,12 +183,18 @@ State Engine::save_shared() const { return save(Extent::kShared); }
 
 State Engine::save(Extent extent) const {
   State state;
-  state.values = {{"version", kSavedVersion},
-                  {"kind", kind_of(extent)},
-                  {"step", step_},
-                  {"halves_done", is_half_done_ ? 1U : 0U}};
+  std::vector<std::uint64_t> ready;
+  for (std::size_t i = 0; i < is_ready_.size(); ++i) {
+    if (is_ready_[i]) ready.push_back(i);
+  }
+  state.values = {
+      {"version", kSavedVersion}, {"kind", kind_of(extent)}, {"step", step_}, {"ready", ready}};
   save_plan("plan", plan_, state);
-  if (next_plan_) save_plan("next_plan", *next_plan_, state);
+  if (next_plan_) {
+    save_plan("next_plan", *next_plan_, state);
+    state.values["next_plan_round"] =
+        std::vector<std::uint64_t>{next_plan_round_.step, next_plan_round_.part};
+  }
   std::vector<std::uint64_t> in_flight;
   std::vector<std::uint64_t> in_flight_parts;
   for (const RoundId& round : in_flight_) {
@@ -195,6 +216,9 @@ State Engine::save(Extent extent) const {
   if (has_local_steps(plan_.merge)) save_tensor(kPosition, parameters_, state);
   state.values["non_finite_steps"] = non_finite_steps_;
   state.values["non_finite_in_a_row"] = non_finite_in_a_row_;
+  state.values["unusable"] = is_step_unusable_ ? 1U : 0U;  // steps, of this one
+  state.values["gradient_squares"] = squares_;
+  state.values["gradient_norm_before"] = norm_before_;
   return state;
 }
 
@@ -203,6 +227,7 @@ struct Engine::Loaded {
   EnginePosition position;
   Plan plan;
   std::optional<Plan> next_plan;
+  RoundId next_plan_round;
   std::vector<float> shared;
   std::vector<float> parameters;
   std::unique_ptr<Optimizer> optimizer;
@@ -211,6 +236,9 @@ struct Engine::Loaded {
   // Of a checkpoint only.
   std::uint64_t non_finite_steps = 0;
   std::uint64_t non_finite_in_a_row = 0;
+  bool is_step_unusable = false;
+  std::vector<double> squares;
+  double norm_before = 0;
 };
 
 Result<Engine::Loaded> Engine::read_shared(const State& state) const {
@@ -218,11 +246,19 @@ Result<Engine::Loaded> Engine::read_shared(const State& state) const {
   if (!position.ok()) return position.error();
   const Result<Plan> plan = read_plan("plan", state, setup_);
   if (!plan.ok()) return plan.error();
-  Loaded loaded{.position = std::move(position).value(), .plan = *plan};
+  Loaded loaded{.position = std::move(position).value(),
+                .plan = *plan,
+                .squares = std::vector<double>(parts_.size())};
   if (state.values.contains("next_plan.merge")) {
     const Result<Plan> next = read_plan("next_plan", state, setup_);
     if (!next.ok()) return next.error();
+    const auto round = state.value<std::vector<std::uint64_t>>("next_plan_round");
+    if (!round.ok()) return round.error();
+    if (round->size() != 2 || round->back() >= parts_.size())
+      return mismatch("next_plan_round: not a step and a part");
     loaded.next_plan = *next;
+    loaded.next_plan_round = {.step = round->front(),
+                              .part = static_cast<std::uint32_t>(round->back())};
   }
   loaded.shared.resize(parameters_.size());
   Status shared_loaded = load_tensor("shared", state, loaded.shared);
@@ -255,6 +291,17 @@ Status Engine::read_own(const State& state, Loaded& loaded) {
   if (!in_a_row.ok()) return in_a_row.error();
   loaded.non_finite_steps = *steps;
   loaded.non_finite_in_a_row = *in_a_row;
+  const auto is_unusable = state.value<std::uint64_t>("unusable");
+  const auto squares = state.value<std::vector<double>>("gradient_squares");
+  const auto norm = state.value<double>("gradient_norm_before");
+  if (!is_unusable.ok()) return is_unusable.error();
+  if (!squares.ok()) return squares.error();
+  if (!norm.ok()) return norm.error();
+  if (squares->size() != loaded.squares.size())
+    return mismatch("gradient_squares: not one for each part");
+  loaded.is_step_unusable = *is_unusable > 0;
+  loaded.squares = *squares;
+  loaded.norm_before = *norm;
   return Done{};
 }
 
@@ -289,14 +336,18 @@ Status Engine::load(Extent extent, const State& state) {
     std::ranges::copy(loaded->codecs[i], codecs_[i]->state().begin());
   plan_ = loaded->plan;
   next_plan_ = loaded->next_plan;
+  next_plan_round_ = loaded->next_plan_round;
   in_flight_ = std::move(loaded->position.in_flight);
   step_ = loaded->position.step;
-  is_half_done_ = loaded->position.is_half_done;
+  is_ready_ = std::move(loaded->position.is_ready);
   period_start_ = loaded->position.period_start;
   period_plan_ = std::move(loaded->position.period_plan);
   find_next_round();
   non_finite_steps_ = loaded->non_finite_steps;
   non_finite_in_a_row_ = loaded->non_finite_in_a_row;
+  is_step_unusable_ = loaded->is_step_unusable;
+  squares_ = std::move(loaded->squares);
+  norm_before_ = loaded->norm_before;
   std::ranges::copy(loaded->parameters, parameters_.begin());
   if (setup_.computes) rule_->place(now());
   return Done{};

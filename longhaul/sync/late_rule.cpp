@@ -104,7 +104,8 @@ class LateRule final : public MergeRule {
   void sent(const StepContext& /*now*/, RoundId round, const CheckedPayload& payload) override {
     const bool compensates = setup_.local.compensates_delay;
     unmerged_.add(round, Unit::kMove, payload, compensates ? 1.0F : 0.0F);
-    if (!compensates) unmerged_.newest().add_to(parameters_, 1.0F);
+    if (compensates || payload.empty()) return;
+    add(payload.view(), 1.0F, unmerged_.part_of(round).of(parameters_));
   }
 
   // It does not count as told any more. What did not count moves the replica instead.
@@ -136,7 +137,7 @@ class LateRule final : public MergeRule {
         }
       }
     });
-    unmerged_.remove_oldest();
+    unmerged_.remove(mean.round);
   }
 
   std::unique_ptr<MergeRule> become(Merge merge, const StepContext& next) override {

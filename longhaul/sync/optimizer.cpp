@@ -44,16 +44,17 @@ Optimizer::Optimizer(const OptimizerSpec& spec, std::size_t elements)
     : spec_(spec), elements_(elements), state_(buffers_of(spec.kind) * elements, 0.0F) {}
 
 // Weight decay is left out: it adds a small share of the parameters, which are not absurd.
-bool Optimizer::accept(float largest_gradient, double lr) {
+bool Optimizer::accept(std::size_t first, float largest_gradient, double lr) {
   const bool is_adamw = spec_.kind == OptimizerKind::kAdamW;
   const auto momentum = static_cast<double>(spec_.momentum);
   const double gradient = largest_gradient;
-  const double state = momentum * largest_state_ + (is_adamw ? 1 - momentum : 1) * gradient;
+  double& largest = largest_states_.try_emplace(first, largest_loaded_).first->second;
+  const double state = momentum * largest + (is_adamw ? 1 - momentum : 1) * gradient;
   double move = spec_.kind == OptimizerKind::kSgd ? gradient : state;
   if (spec_.kind == OptimizerKind::kNesterov) move = gradient + momentum * state;
   if (is_adamw) move = state / ((1 - momentum) * static_cast<double>(spec_.epsilon));
   if (!(lr * move < static_cast<double>(kAbsurd))) return false;  // NaN is refused too
-  largest_state_ = state;
+  largest = state;
   return true;
 }
 
@@ -115,7 +116,8 @@ void Optimizer::preview(const Step& step, std::size_t first, std::span<float> pa
 void Optimizer::clear() {
   std::ranges::fill(state_, 0.0F);
   steps_.clear();
-  largest_state_ = 0;
+  largest_states_.clear();
+  largest_loaded_ = 0;
 }
 
 void Optimizer::save(State& state, std::string_view name) const {
@@ -142,7 +144,8 @@ Status Optimizer::load(const State& state, std::string_view name) {
   steps_.clear();
   for (std::size_t i = 0; i < parts->size(); ++i)
     steps_[(*parts)[i]] = static_cast<float>((*steps)[i]);
-  largest_state_ = static_cast<double>(
+  largest_states_.clear();
+  largest_loaded_ = static_cast<double>(
       kernels::largest_magnitude(std::span(state_).first(std::min(state_.size(), elements_))));
   return loaded;
 }

@@ -45,9 +45,10 @@ class Optimizer {
     float unbias_second = 1.0F;
   };
 
-  // False if a gradient of that magnitude could move a parameter by an absurd amount; true counts
-  // as the step with it: for optimizers whose gradients nobody has checked elsewhere.
-  bool accept(float largest_gradient, double lr);
+  // False if a gradient of that magnitude could move a parameter of the part that starts at `first`
+  // by an absurd amount; true counts as the step with it: for optimizers whose gradients nobody has
+  // checked elsewhere.
+  bool accept(std::size_t first, float largest_gradient, double lr);
 
   // Begins a step of the part that starts at `first`; the gradient will be multiplied by the scale.
   // A part is the same range of elements in every step.
@@ -86,7 +87,10 @@ class Optimizer {
   std::size_t elements_;
   std::vector<float> state_;
   std::map<std::size_t, float> steps_;  // of each part, by its first element; for AdamW
-  double largest_state_ = 0;            // no velocity or first moment is larger; see accept()
+  // No velocity or first moment of a part is larger; see accept(). Parts that are not in the map
+  // have the one of the whole model when it was loaded.
+  std::map<std::size_t, double> largest_states_;
+  double largest_loaded_ = 0;
 };
 
 }  // namespace longhaul

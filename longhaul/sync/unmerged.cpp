@@ -28,11 +28,12 @@ Unmerged::Unmerged(std::size_t elements, std::vector<Part> parts) : parts_(std::
 }
 
 void Unmerged::add(RoundId round, Unit unit, CheckedPayload payload, float weight) {
-  messages_.push_back({.round = round,
-                       .unit = unit,
-                       .weight = weight,
-                       .payload = std::move(payload),
-                       .part = part_of(round)});
+  const auto place = std::ranges::upper_bound(messages_, round, {}, &UnmergedMessage::round);
+  messages_.insert(place, {.round = round,
+                           .unit = unit,
+                           .weight = weight,
+                           .payload = std::move(payload),
+                           .part = part_of(round)});
 }
 
 std::vector<WeightedPayload> Unmerged::of(const Part& part) const {
@@ -45,9 +46,10 @@ std::vector<WeightedPayload> Unmerged::of(const Part& part) const {
   return told;
 }
 
-void Unmerged::clear_oldest(RoundId round) {
-  (void)oldest(round);
-  messages_.front().payload = {};
+void Unmerged::clear_oldest(RoundId round) { messages_[index_of(round)].payload = {}; }
+
+void Unmerged::remove(RoundId oldest_round) {
+  messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(index_of(oldest_round)));
 }
 
 void Unmerged::set_weight(Unit unit, float weight) {
@@ -56,10 +58,15 @@ void Unmerged::set_weight(Unit unit, float weight) {
   }
 }
 
-const UnmergedMessage& Unmerged::oldest(RoundId round) const {
-  LONGHAUL_CHECK(!messages_.empty() && messages_.front().round == round);
-  return messages_.front();
+std::size_t Unmerged::index_of(RoundId oldest_round) const {
+  const auto found = std::ranges::find_if(messages_, [&](const UnmergedMessage& message) {
+    return message.round.part == oldest_round.part;
+  });
+  LONGHAUL_CHECK(found != messages_.end() && found->round == oldest_round);
+  return static_cast<std::size_t>(found - messages_.begin());
 }
+
+const UnmergedMessage& Unmerged::oldest(RoundId round) const { return messages_[index_of(round)]; }
 
 std::size_t Unmerged::count(Unit unit) const {
   return static_cast<std::size_t>(std::ranges::count(messages_, unit, &UnmergedMessage::unit));

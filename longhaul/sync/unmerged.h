@@ -1,4 +1,5 @@
-// A replica's own messages whose mean it has not merged yet, oldest first.
+// A replica's own messages whose mean it has not merged yet, by step and part. Rounds of one part
+// are merged in their order; parts do not depend on each other.
 #pragma once
 
 #include <cstddef>
@@ -46,17 +47,12 @@ class Unmerged {
 
   // What the replica counts on in a part, oldest first; valid until a message comes or goes.
   [[nodiscard]] std::vector<WeightedPayload> of(const Part& part) const;
-  [[nodiscard]] const UnmergedMessage& newest() const { return messages_.back(); }
 
-  // The mean of `round` is being merged: our bug, if that is not the oldest.
+  // The mean of `round` is being merged: our bug, if that is not the oldest of its part.
   [[nodiscard]] const UnmergedMessage& oldest(RoundId round) const;
-  void remove_oldest() { messages_.pop_front(); }
-  // The oldest message is not in the mean of its round: it counts as empty from now on.
+  // The oldest message of its part is not in the mean of its round: it counts as empty from now on.
   void clear_oldest(RoundId round);
-  void remove(RoundId oldest_round) {
-    (void)oldest(oldest_round);
-    remove_oldest();
-  }
+  void remove(RoundId oldest_round);
 
   [[nodiscard]] std::size_t count(Unit unit) const;
   // The units are equal on all replicas, messages and weights are not: a snapshot has none.
@@ -70,8 +66,10 @@ class Unmerged {
   [[nodiscard]] auto end() const { return messages_.end(); }
 
  private:
+  [[nodiscard]] std::size_t index_of(RoundId oldest_round) const;
+
   std::vector<Part> parts_;
-  std::deque<UnmergedMessage> messages_;
+  std::deque<UnmergedMessage> messages_;  // sorted by round
 };
 
 }  // namespace longhaul

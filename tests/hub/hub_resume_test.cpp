@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Recipes, HubResume,
                          ::testing::Values("d-sgd", "static", "dd-ef-sgd", "dga", "cocktail",
                                            "olco3-oc", "olco3-tc", "olco3-vq", "overlap-local-sgd",
                                            "streaming-diloco", "sparseloco", "olco3-oc:5:4",
-                                           "streaming-diloco:7:6"),
+                                           "uneven-late", "streaming-diloco:7:6"),
                          [](const auto& test) { return testing::name_of_test(test.param); });
 
 // One is killed, the others go on; it comes back with its books in order, also when a planner moves
@@ -222,7 +222,7 @@ TEST_P(HubResumeOne, WhatCameTooLateIsDoneAgainToo) {
 
 INSTANTIATE_TEST_SUITE_P(Recipes, HubResumeOne,
                          ::testing::Values("dd-ef-sgd", "deco", "deco-late", "auto", "olco3-oc",
-                                           "olco3-oc:5:4", "olco3-oc:3:1"),
+                                           "olco3-oc:5:4", "uneven-late", "olco3-oc:3:1"),
                          [](const auto& test) { return testing::name_of_test(test.param); });
 
 // How much work a replica does in a step is its own affair: steps and rounds are counted alike.
@@ -253,7 +253,8 @@ TEST_P(HubPasses, OfUnequalNumberShareTheirSteps) {
   EXPECT_NE(ResumeRun(setup).end(), whole) << "the passes made no difference";
 }
 
-INSTANTIATE_TEST_SUITE_P(Recipes, HubPasses, ::testing::Values("static", "olco3-oc:5:4"),
+INSTANTIATE_TEST_SUITE_P(Recipes, HubPasses,
+                         ::testing::Values("static", "olco3-oc:5:4", "uneven-late"),
                          [](const auto& test) { return testing::name_of_test(test.param); });
 
 TEST(HubResumePlan, GoesOnWithAPlannerThatChangesThePlan) {

@@ -19,6 +19,7 @@
 #include "longhaul/transport/local.h"
 #include "tests/hub/ledger.h"
 #include "tests/sync/quadratic_workload.h"
+#include "tests/sync/uneven_recipe.h"
 
 namespace longhaul::testing {
 
@@ -69,11 +70,12 @@ struct Saved {
 };
 
 // "olco3-oc:5:4": in five parts, each with a round in every four steps. Where there are more parts
-// than steps in a period, several have their rounds in the same step.
+// than steps in a period, several have their rounds in the same step. "uneven-late" has a schedule.
 inline Recipe test_recipe(const std::string& text) {
   std::istringstream in(text);
   std::string name;
   std::getline(in, name, ':');
+  if (name == uneven_recipe().name) return uneven_recipe();
   Recipe recipe = find_recipe(name).value();
   char colon = 0;
   in >> recipe.local.fragments >> colon >> recipe.plan.period_steps;

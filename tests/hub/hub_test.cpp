@@ -49,8 +49,9 @@ INSTANTIATE_TEST_SUITE_P(Hub, HubRecipes,
 
 // For fixed plans a run over the hub ends with the very bits of the lab.
 TEST(Hub, GivesTheBitsOfTheSimulatedNetwork) {
-  for (const std::string recipe : {"d-sgd", "d-ef-sgd", "static", "cocktail", "streaming-diloco",
-                                   "streaming-diloco:7:6", "olco3-oc:5:4", "olco3-oc:3:1"}) {
+  for (const std::string recipe :
+       {"d-sgd", "d-ef-sgd", "static", "cocktail", "streaming-diloco", "streaming-diloco:7:6",
+        "olco3-oc:5:4", "uneven-late", "olco3-oc:3:1"}) {
     const HubRunSetup setup{.recipe = recipe, .replicas = 3, .steps = 40};
     testing::QuadraticWorkload workload(setup.elements);
     testing::Cluster cluster(testing::engine_setup_of(setup), workload, {1, 1, 1});

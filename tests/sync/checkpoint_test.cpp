@@ -299,8 +299,10 @@ TEST_F(CheckpointRefusal, OfValuesThatDoNotFit) {
               HasSubstr("period_plan: schedule: the"));
   EXPECT_THAT(refusal_of("in_flight_parts", {0, 1, 0}), HasSubstr("in_flight_parts: of another"));
   EXPECT_THAT(refusal_of("in_flight_parts", {0}), HasSubstr("in_flight_parts: not one for each"));
-  EXPECT_THAT(refusal_of("halves_done", 2), HasSubstr("halves_done: more than one"));
-  EXPECT_THAT(refusal_of("halves_done", 1), HasSubstr("in_flight: without the round of the step"));
+  EXPECT_THAT(refusal_of("ready", {1}), HasSubstr("ready: not parts of the model"));
+  EXPECT_THAT(refusal_of("ready", {0, 0}), HasSubstr("ready: not parts of the model"));
+  EXPECT_THAT(refusal_of("ready", {0}), HasSubstr("in_flight: without the round of the step"));
+  EXPECT_THAT(refusal_of("gradient_squares", {1.0, 1.0}), HasSubstr("gradient_squares: not one"));
   EXPECT_THAT(refusal_of("in_flight", {3, 5, 4}), HasSubstr("in_flight: not in order"));
   EXPECT_THAT(refusal_of("in_flight", {4, 5}),
               HasSubstr("in_flight_parts: not one for each round"));

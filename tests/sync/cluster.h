@@ -149,7 +149,11 @@ class Cluster {
       const std::span<const float> at = replica.learner->parameters();
       const std::vector<float> before(at.begin(), at.end());
       const bool has_round = replica.engine->next_round() == replica.engine->steps_done();
-      replica.engine->submit(replica.learner->gradient());
+      if (submit_with) {
+        submit_with(i, replica.learner->gradient());
+      } else {
+        replica.engine->submit(replica.learner->gradient());
+      }
       const bool has_stepped = !std::ranges::equal(before, at);
       for (std::size_t j = 0; j < before.size(); ++j) {
         replica.updates[j] += has_stepped ? static_cast<double>(before[j] - at[j])
@@ -193,6 +197,8 @@ class Cluster {
   void announce(const Plan& plan) { next_plan_ = plan; }
 
   std::vector<ClusterReplica> replicas;
+  // In place of Engine::submit().
+  std::function<void(std::size_t replica, std::span<float> gradient)> submit_with;
 
  private:
   // What is left of a residual tells what it was. A late replica moves back by what it lost, which

@@ -163,11 +163,14 @@ TEST_P(OptimizerConformance, EveryTargetAndEveryPieceGivesTheSameBits) {
 
 TEST_P(OptimizerConformance, RefusesGradientsThatCouldMoveByAnAbsurdAmount) {
   Optimizer optimizer(GetParam(), kElements);
-  EXPECT_TRUE(optimizer.accept(1.0F, 0.1));
-  EXPECT_FALSE(optimizer.accept(1e30F, 4));
-  EXPECT_FALSE(optimizer.accept(std::numeric_limits<float>::infinity(), 0.1));
-  EXPECT_FALSE(optimizer.accept(std::numeric_limits<float>::quiet_NaN(), 0.1));
-  EXPECT_TRUE(optimizer.accept(1.0F, 0.1)) << "a refused gradient leaves nothing behind";
+  EXPECT_TRUE(optimizer.accept(0, 1.0F, 0.1));
+  EXPECT_FALSE(optimizer.accept(0, 1e30F, 4));
+  EXPECT_FALSE(optimizer.accept(0, std::numeric_limits<float>::infinity(), 0.1));
+  EXPECT_FALSE(optimizer.accept(0, std::numeric_limits<float>::quiet_NaN(), 0.1));
+  EXPECT_TRUE(optimizer.accept(0, 1.0F, 0.1)) << "a refused gradient leaves nothing behind";
+  EXPECT_TRUE(optimizer.accept(0, 1e20F, 0.1));
+  EXPECT_EQ(optimizer.accept(0, 1.0F, 2e10), GetParam().kind == OptimizerKind::kSgd);
+  EXPECT_TRUE(optimizer.accept(5, 1.0F, 2e10)) << "of another part, which has not moved";
 }
 
 TEST(StepKernels, TheLargestMagnitudeIsInfiniteIfAnythingIsNotFinite) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tests/sync/cluster.h"
+#include "tests/sync/uneven_recipe.h"
 
 namespace longhaul::testing {
 
@@ -87,17 +88,6 @@ class Script {
   Recipe recipe_;
   std::mt19937_64 random_;
 };
-
-inline Recipe uneven_recipe() {
-  return {.name = "uneven-late",
-          .codec = parse_codec("top_k/bf16").value(),
-          .plan = {.keep_ratio = 0.1,
-                   .delay_steps = 3,
-                   .period_steps = 4,
-                   .merge = Merge::kLate,
-                   .schedule = {{1}, {}, {0, 2}, {1}}},
-          .local = {.fragments = 3}};
-}
 
 // All recipes, one whose codec has a memory of its own, and one with a schedule that is not even:
 // a part twice in a period, and two parts in one step.
