@@ -15,6 +15,7 @@
 #include "longhaul/lab/timekeeper.h"
 #include "longhaul/lab/timing.h"
 #include "longhaul/sync/engine.h"
+#include "longhaul/sync/learner_step.h"
 #include "longhaul/sync/target.h"
 
 namespace longhaul::lab {
@@ -147,9 +148,8 @@ class Run {
   Status one_step(std::size_t step) {
     workers_.run(replicas_.size(), [&](std::size_t i) {
       Replica& replica = replicas_[i];
-      replica.loss = replica.learner->compute_gradient();
-      network_->advance(i, replica.step_time);
-      replica.engine->submit(replica.learner->gradient());
+      network_->advance(i, replica.step_time);  // all parts are sent at its end
+      replica.loss = compute_and_submit(*replica.learner, *replica.engine);
     });
     for (std::size_t i = 0; i < replicas_.size(); ++i)
       times_->computed(step, i, network_->now(i) - replicas_[i].step_time, network_->now(i));

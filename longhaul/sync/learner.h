@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -13,6 +14,9 @@
 namespace longhaul {
 
 struct State;
+
+// Told of consecutive elements of the model whose gradient is final.
+using GradientReady = std::function<void(std::size_t first, std::size_t count)>;
 
 // One replica's copy of the model and its share of the data.
 class Learner {
@@ -27,6 +31,12 @@ class Learner {
   // run at once. Where the local step is the caller's (EngineSetup::local_step) it makes that step
   // too: it moves parameters(), and nobody asks for gradient().
   virtual double compute_gradient() = 0;
+  // The same, and tells of elements as soon as their gradient is final and nothing reads their
+  // parameters any more: `ready` may move them. Each element is told of once, in any order; those
+  // that it does not tell of are final when it returns.
+  virtual double compute_gradient_by_layers(const GradientReady& /*ready*/) {
+    return compute_gradient();
+  }
   [[nodiscard]] virtual std::span<float> gradient() = 0;
   // Forward and backward passes that it took. A step is a tick of the run, and how much work a
   // replica does in it is its own affair.

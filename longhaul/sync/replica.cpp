@@ -8,6 +8,7 @@
 #include "longhaul/base/check.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/exchange/protocol.h"
+#include "longhaul/sync/learner_step.h"
 #include "longhaul/sync/saved.h"
 
 namespace longhaul {
@@ -213,7 +214,11 @@ Status Replica::replace_state() {
 
 void Replica::compute(StepFacts& facts) {
   work_.begin(clock_.now());
-  facts.loss = learner_.compute_gradient();
+  // Parts travel while others are computed. With a pace nothing is sent before it is over, as the
+  // machine that it stands in for is slower.
+  const bool is_by_part = setup_.engine.local_step == LocalStep::kOurs && engine_->parts() > 1 &&
+                          setup_.step_time.count() == 0;
+  facts.loss = is_by_part ? compute_and_submit(learner_, *engine_) : learner_.compute_gradient();
   facts.passes = learner_.passes();
   TimePoint end = clock_.now();
   if (setup_.step_time.count() > 0) {
@@ -237,7 +242,7 @@ Status Replica::first_half(Stance stance) {
     compute(facts_);
     if (setup_.engine.local_step == LocalStep::kCallers) {
       engine_->submit_moved();
-    } else {
+    } else if (!engine_->is_half_done()) {
       engine_->submit(learner_.gradient());
     }
     return Done{};

@@ -141,8 +141,12 @@ class Ledger {
   // gone on from where it was, or from a checkpoint, and has merged everything.
   [[nodiscard]] double imbalance(std::size_t slot, std::span<const float> residual) const {
     const MutexLock lock(mutex_);
-    std::vector<double> off = moves_.contains(slot) ? kept_moves(slot) : updates_.at(slot);
-    off.resize(elements_);  // it may never have come to a step
+    // It may never have come to a step: then there is nothing to hold.
+    const auto updates = updates_.find(slot);
+    std::vector<double> off = moves_.contains(slot)       ? kept_moves(slot)
+                              : updates != updates_.end() ? updates->second
+                                                          : std::vector<double>();
+    off.resize(elements_);
     for (std::size_t i = 0; i < elements_; ++i) off[i] -= static_cast<double>(residual[i]);
     for (const auto& [id, round] : rounds_) {
       const Submitted* own = taken_from({slot, id});
@@ -152,8 +156,9 @@ class Ledger {
     }
     double sum = 0;
     for (const double value : off) sum += std::abs(value);
-    const double magnitude = magnitudes_.at(slot);
-    return magnitude > 0 ? sum / magnitude : sum;
+    const auto magnitude = magnitudes_.find(slot);
+    const bool has_moved = magnitude != magnitudes_.end() && magnitude->second > 0;
+    return has_moved ? sum / magnitude->second : sum;
   }
 
   // Of the caller's local steps: all that a replica moved, but not what its process lost when it

@@ -6,6 +6,7 @@
 
 #include "longhaul/base/state.h"
 #include "longhaul/codec/digest.h"
+#include "longhaul/sync/learner_step.h"
 #include "tests/sync/random_runs.h"
 
 namespace longhaul::testing {
@@ -129,6 +130,59 @@ INSTANTIATE_TEST_SUITE_P(Recipes, ByPart,
                                            with_parts("outer-top-k", Merge::kOuter, "top_k/bf16"),
                                            with_parts("outer-4bit", Merge::kOuter, "dense/4bit")),
                          [](const auto& test) { return test_name_of(test.param); });
+
+// Tells of pieces of its gradient in an order by lot, and keeps some to itself.
+class TellingLearner final : public Learner {
+ public:
+  TellingLearner(std::unique_ptr<Learner> inner, std::uint64_t seed)
+      : inner_(std::move(inner)), random_(seed) {}
+  [[nodiscard]] std::span<float> parameters() override { return inner_->parameters(); }
+  [[nodiscard]] std::span<float> gradient() override { return inner_->gradient(); }
+  double compute_gradient() override { return inner_->compute_gradient(); }
+  double compute_gradient_by_layers(const GradientReady& ready) override {
+    const double loss = inner_->compute_gradient();
+    const std::vector<float> whole(gradient().begin(), gradient().end());
+    std::ranges::fill(gradient(), std::numeric_limits<float>::quiet_NaN());
+    std::vector<Part> pieces = split_into_parts({}, whole.size(), 11);
+    std::ranges::shuffle(pieces, random_);
+    for (const Part& piece : pieces) {
+      std::ranges::copy(piece.of(std::span(whole)), piece.of(gradient()).begin());
+      if (random_() % 5 != 0) ready(piece.first, piece.count);
+    }
+    return loss;
+  }
+  void save(State& state) const override { inner_->save(state); }
+  Status load(const State& state) override { return inner_->load(state); }
+
+ private:
+  std::unique_ptr<Learner> inner_;
+  std::mt19937_64 random_;
+};
+
+// The digests of the model after each step of a replica alone.
+std::vector<std::uint64_t> digests_of_run(const Recipe& recipe, bool is_telling) {
+  std::mt19937_64 random(8);
+  Workers workers{1};
+  SimulatedNetwork network(std::vector<SimulatedPeer>{{.link = test_link()}}, workers);
+  QuadraticWorkload workload(kRunElements, 9);
+  std::unique_ptr<Learner> learner = workload.make_learner(0);
+  if (is_telling) learner = std::make_unique<TellingLearner>(std::move(learner), 10);
+  Engine engine(random_run_setup(recipe, random), learner->parameters(), network.exchange(0),
+                workers);
+  std::vector<std::uint64_t> digests;
+  for (int step = 0; step < 30; ++step) {
+    EXPECT_GT(compute_and_submit(*learner, engine), 0.0);
+    LONGHAUL_CHECK(network.settle().ok());
+    LONGHAUL_CHECK(engine.merge_due().ok());
+    digests.push_back(digest_of(learner->parameters()));
+  }
+  EXPECT_EQ(engine.non_finite_steps(), 0U) << "no part was ready too early";
+  return digests;
+}
+
+TEST_P(ByPart, HasTheSameBitsHoweverALearnerTellsOfItsLayers) {
+  EXPECT_EQ(digests_of_run(GetParam(), true), digests_of_run(GetParam(), false));
+}
 
 // One replica of three parts with four elements each, plain SGD with a rate of 1.
 class ThreeParts : public ::testing::Test {
