@@ -3,9 +3,36 @@
 #include <algorithm>
 #include <cstring>
 
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
 #include "longhaul/base/check.h"
 
 namespace longhaul::trainer {
+namespace {
+
+using Ready = std::function<void(std::size_t first, std::size_t count)>;
+
+// Runs after a gradient was added to.
+class ReadyHook final : public torch::autograd::FunctionPostHook {
+ public:
+  ReadyHook(std::shared_ptr<const Ready> ready, const Layer& layer)
+      : ready_(std::move(ready)), first_(layer.offset), count_(layer.count) {}
+
+  torch::autograd::variable_list operator()(
+      const torch::autograd::variable_list& outputs,
+      const torch::autograd::variable_list& /*inputs*/) override {
+    if (*ready_) (*ready_)(first_, count_);
+    return outputs;
+  }
+
+ private:
+  std::shared_ptr<const Ready> ready_;
+  std::size_t first_;
+  std::size_t count_;
+};
+
+}  // namespace
 
 Arena::Arena(std::vector<NamedParameter> parameters) {
   std::size_t total = 0;
@@ -47,6 +74,19 @@ torch::Tensor Arena::view_of(const torch::Tensor& flat, const Layer& layer) cons
 }
 
 void Arena::clear_gradient() { std::ranges::fill(gradient(), 0.0F); }
+
+void Arena::tell_while(const std::function<void()>& backward, const Ready& ready) {
+  if (!ready_) {
+    ready_ = std::make_shared<Ready>();
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      accumulators_.push_back(torch::autograd::impl::grad_accumulator(tensors_[i]));
+      accumulators_.back()->add_post_hook(std::make_unique<ReadyHook>(ready_, layers_[i]));
+    }
+  }
+  *ready_ = ready;
+  backward();
+  *ready_ = nullptr;
+}
 
 void Arena::check_views() const {
   for (std::size_t i = 0; i < layers_.size(); ++i) {

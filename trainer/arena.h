@@ -2,8 +2,11 @@
 // are views into them. Includes torch: only for .cpp files of the trainer and their tests.
 #pragma once
 
+#include <torch/csrc/autograd/function.h>
 #include <torch/types.h>
 
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +35,11 @@ class Arena {
   // Backward accumulates, so this comes before it.
   void clear_gradient();
 
+  // While `backward` runs, calls ready(first, count) with the elements of each layer as soon as
+  // their gradient is final. By then backward does not read the layer's parameters any more.
+  void tell_while(const std::function<void()>& backward,
+                  const std::function<void(std::size_t first, std::size_t count)>& ready);
+
   // Throws std::logic_error where a .grad is no longer the view it was: someone else cleared or
   // replaced it.
   void check_views() const;
@@ -44,6 +52,10 @@ class Arena {
   std::vector<torch::Tensor> tensors_;  // in the order of layers_
   torch::Tensor values_;
   torch::Tensor gradients_;
+  // The nodes that add to the gradients, with hooks that call `ready_`; made when first wanted, and
+  // kept here as tensors do not own them. An arena may move, so what the hooks read does not.
+  std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;
+  std::shared_ptr<std::function<void(std::size_t, std::size_t)>> ready_;
 };
 
 }  // namespace longhaul::trainer

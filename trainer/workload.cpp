@@ -66,20 +66,8 @@ class TorchLearner final : public Learner {
   std::span<float> parameters() override { return copy_.arena.parameters(); }
   std::span<float> gradient() override { return copy_.arena.gradient(); }
 
-  double compute_gradient() override {
-    use_threads(threads_);
-    samples_.clear();
-    for (BatchSampler& sampler : samplers_) {
-      const auto next = sampler.next();
-      samples_.insert(samples_.end(), next.begin(), next.end());
-    }
-    copy_.arena.clear_gradient();
-    const torch::Tensor loss = mean_loss(score(*copy_.model, data_->batch(samples_)));
-    loss.backward();
-    copy_.arena.check_views();
-    ++batches_;
-    return loss.item<double>();
-  }
+  double compute_gradient() override { return compute({}); }
+  double compute_gradient_by_layers(const GradientReady& ready) override { return compute(ready); }
 
   void save(longhaul::State& state) const override {
     state.values["learner.batches"] = batches_;
@@ -105,6 +93,25 @@ class TorchLearner final : public Learner {
   }
 
  private:
+  double compute(const GradientReady& ready) {
+    use_threads(threads_);
+    samples_.clear();
+    for (BatchSampler& sampler : samplers_) {
+      const auto next = sampler.next();
+      samples_.insert(samples_.end(), next.begin(), next.end());
+    }
+    copy_.arena.clear_gradient();
+    const torch::Tensor loss = mean_loss(score(*copy_.model, data_->batch(samples_)));
+    if (ready) {
+      copy_.arena.tell_while([&] { loss.backward(); }, ready);
+    } else {
+      loss.backward();
+    }
+    copy_.arena.check_views();
+    ++batches_;
+    return loss.item<double>();
+  }
+
   Copy copy_;
   std::shared_ptr<const Examples> data_;
   std::vector<BatchSampler> samplers_;  // one; the joint learner has one per replica

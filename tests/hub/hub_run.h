@@ -104,8 +104,11 @@ inline EngineSetup engine_setup_of(const HubRunSetup& setup) {
           .layers = QuadraticWorkload(setup.elements).layers()};
 }
 
+// A hub does not know who makes the local steps of its replicas.
 inline HubSetup hub_setup_of(const HubRunSetup& setup) {
-  return {.training = {.engine = engine_setup_of(setup),
+  EngineSetup engine = engine_setup_of(setup);
+  engine.local_step = LocalStep::kOurs;
+  return {.training = {.engine = std::move(engine),
                        .steps = setup.is_open_ended ? 0 : setup.steps,
                        .may_look_ahead = setup.may_look_ahead,
                        .replicas = setup.replicas,
