@@ -8,73 +8,20 @@
 
 #include "longhaul/base/file.h"
 #include "longhaul/hub/round_log.h"
-#include "tests/hub/hub_desk.h"
-#include "tests/hub/test_directory.h"
+#include "tests/hub/journal_fixture.h"
 
 namespace longhaul {
 namespace {
 
 using ::testing::AllOf;
 using testing::dense_payload;
-using testing::desk_setup;
 using ::testing::ElementsAre;
+using testing::files_in;
 using ::testing::HasSubstr;
-using testing::HubDesk;
 using ::testing::IsEmpty;
-
-constexpr std::uint64_t kRun = 77;
-
-JournalRound round_at(std::uint64_t step) {
-  return {.id = {.step = step},
-          .from = step == 0 ? RoundId{} : after({.step = step - 1}),
-          .number = step,
-          .elements = testing::kDeskElements,
-          .contributors = {{.slot = 0, .digest = step},
-                           {.slot = 2, .digest = step + 1, .attendance = {.since = step}}},
-          .mean = testing::checked_payload(static_cast<float>(step))};
-}
-
-std::vector<std::string> files_in(const std::filesystem::path& directory) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(directory))
-    names.push_back(entry.path().filename().string());
-  std::ranges::sort(names);
-  return names;
-}
-
-class JournalTest : public ::testing::Test {
- protected:
-  void SetUp() override { std::filesystem::remove_all(directory_); }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
-  std::filesystem::path log_file() const {
-    for (const std::string& name : files_in(directory_)) {
-      if (name.ends_with(".log")) return directory_ / name;
-    }
-    return {};
-  }
-  std::vector<std::uint64_t> steps_left() const {
-    const auto left = Journal::read(directory_, kRun);
-    std::vector<std::uint64_t> steps;
-    if (!left.ok() || !left->has_value()) return steps;
-    for (const JournalRound& round : (*left)->rounds) steps.push_back(round.id.step);
-    return steps;
-  }
-
-  [[nodiscard]] Journal::Left read() const {
-    auto left = Journal::read(directory_, kRun);
-    EXPECT_TRUE(left.ok() && left->has_value());
-    return left.ok() && left->has_value() ? std::move(**left) : Journal::Left{};
-  }
-  [[nodiscard]] bool kept(Journal& journal, std::uint64_t step) const {
-    return kept(journal, RoundId{.step = step});
-  }
-  [[nodiscard]] bool kept(Journal& journal, RoundId next) const {
-    return journal.keep_in(directory_, kRun, State{}, next).ok() && journal.settle().ok();
-  }
-
-  std::filesystem::path directory_ = testing::test_directory();
-};
+using testing::JournalTest;
+using testing::kJournalRun;
+using testing::round_at;
 
 TEST_F(JournalTest, WhatAKilledHubHasNotFinishedGoes) {
   std::filesystem::create_directories(directory_);
@@ -85,7 +32,7 @@ TEST_F(JournalTest, WhatAKilledHubHasNotFinishedGoes) {
 }
 
 TEST_F(JournalTest, GivesBackWhatWasLogged) {
-  EXPECT_FALSE(Journal::read(directory_, kRun)->has_value());
+  EXPECT_FALSE(Journal::read(directory_, kJournalRun)->has_value());
   Journal journal;
   ASSERT_TRUE(kept(journal, 5));
   JournalRound round = round_at(5);
@@ -95,7 +42,7 @@ TEST_F(JournalTest, GivesBackWhatWasLogged) {
   round.next_plan = Plan{.keep_ratio = 0.25, .delay_steps = 3, .keep_ratios = {0.5, 0.125}};
   round.contributors[1].attendance = {.since = 1, .sat_out = {{2, 2}, {4, 4}}};
   ASSERT_TRUE(journal.log(round).ok());
-  const auto left = Journal::read(directory_, kRun);
+  const auto left = Journal::read(directory_, kJournalRun);
   ASSERT_TRUE(left.ok() && left->has_value());
   ASSERT_EQ((*left)->rounds.size(), 1U);
   const JournalRound& found = (*left)->rounds[0];
@@ -124,7 +71,7 @@ TEST_F(JournalTest, HoldsTheRoundsOfAStepApart) {
   EXPECT_EQ(journal.first_from({})->id, (RoundId{.step = 0, .part = 1}));
   EXPECT_TRUE(journal.reaches_back_to({.step = 0, .part = 1}));
   EXPECT_FALSE(journal.reaches_back_to({}));
-  const auto left = Journal::read(directory_, kRun);
+  const auto left = Journal::read(directory_, kJournalRun);
   ASSERT_TRUE(left.ok() && left->has_value());
   ASSERT_EQ((*left)->rounds.size(), 3U);
   for (std::uint32_t part = 0; part < 3; ++part)
@@ -270,7 +217,7 @@ TEST_F(JournalTest, ADamagedSnapshotIsReplacedByTheOneBeforeIt) {
   EXPECT_THAT(left.damaged, ElementsAre(newest));
   const std::filesystem::path older = directory_ / "snapshot-000000000000.safetensors";
   ASSERT_TRUE(write_file_atomically(older, bytes).ok());
-  const auto none = Journal::read(directory_, kRun);
+  const auto none = Journal::read(directory_, kJournalRun);
   ASSERT_FALSE(none.ok());
   EXPECT_THAT(none.error().message, HasSubstr("no snapshot can be read"));
 }
@@ -278,7 +225,7 @@ TEST_F(JournalTest, ADamagedSnapshotIsReplacedByTheOneBeforeIt) {
 TEST_F(JournalTest, FilesOfAnotherRunAreNotRead) {
   Journal journal;
   ASSERT_TRUE(kept(journal, 0));
-  const auto other = Journal::read(directory_, kRun + 1);
+  const auto other = Journal::read(directory_, kJournalRun + 1);
   ASSERT_FALSE(other.ok());
   EXPECT_THAT(other.error().message, HasSubstr("of another run"));
 }
@@ -341,11 +288,11 @@ TEST_F(JournalTest, WithoutItsNewestSnapshotTellsTheSameRounds) {
 
 TEST_F(JournalTest, ASnapshotThatCannotBeWrittenIsTold) {
   Journal journal;
-  ASSERT_TRUE(journal.keep_in(directory_, kRun, State{}, {}).ok());
+  ASSERT_TRUE(journal.keep_in(directory_, kJournalRun, State{}, {}).ok());
   ASSERT_TRUE(journal.settle().ok());
   std::filesystem::create_directory(directory_ / "snapshot-000000000001.safetensors");
   std::ofstream(directory_ / "snapshot-000000000001.safetensors/in-the-way") << 'x';
-  ASSERT_TRUE(journal.keep_in(directory_, kRun, State{}, {.step = 1}).ok());
+  ASSERT_TRUE(journal.keep_in(directory_, kJournalRun, State{}, {.step = 1}).ok());
   EXPECT_FALSE(journal.settle().ok());
 }
 
@@ -353,7 +300,7 @@ TEST_F(JournalTest, LargeSnapshotsAreWrittenSeldom) {
   Journal journal({.log_bytes = 1});
   State state;
   state.tensors["shared"].resize(1000);
-  ASSERT_TRUE(journal.keep_in(directory_, kRun, std::move(state), {}).ok());
+  ASSERT_TRUE(journal.keep_in(directory_, kJournalRun, std::move(state), {}).ok());
   std::uint64_t rounds = 0;
   while (!journal.wants_snapshot()) ASSERT_TRUE(journal.log(round_at(rounds++)).ok());
   EXPECT_GT(rounds * (round_at(0).mean.size() + 150), 4U * 4000U);
@@ -421,11 +368,12 @@ constexpr const char* kGolden = "tests/hub/golden/v2";  // CTest runs in the roo
 
 TEST_F(JournalTest, IsWrittenAsTheGoldenDirectory) {
   ASSERT_TRUE(
-      Journal::write_run(directory_, {.id = kRun, .task = 5, .slots = {{"a", 0}, {"b", 2}}}).ok());
+      Journal::write_run(directory_, {.id = kJournalRun, .task = 5, .slots = {{"a", 0}, {"b", 2}}})
+          .ok());
   State state;
   state.tensors["shared"] = {1, 2, 3, 4};
   Journal journal;
-  ASSERT_TRUE(journal.keep_in(directory_, kRun, state, {}).ok() && journal.settle().ok());
+  ASSERT_TRUE(journal.keep_in(directory_, kJournalRun, state, {}).ok() && journal.settle().ok());
   for (std::uint64_t step = 0; step < 2; ++step) {
     JournalRound round = round_at(step);
     round.id.part = 1;
@@ -434,7 +382,8 @@ TEST_F(JournalTest, IsWrittenAsTheGoldenDirectory) {
     ASSERT_TRUE(journal.log(round).ok());
     journal.add(std::move(round), 0);
   }
-  ASSERT_TRUE(journal.keep_in(directory_, kRun, state, {.step = 1}).ok() && journal.settle().ok());
+  ASSERT_TRUE(journal.keep_in(directory_, kJournalRun, state, {.step = 1}).ok() &&
+              journal.settle().ok());
   const std::vector<std::string> names = files_in(kGolden);
   EXPECT_EQ(files_in(directory_), names);
   for (const std::string& name : names)
@@ -448,7 +397,7 @@ TEST_F(JournalTest, ReadsTheGoldenDirectory) {
   ASSERT_TRUE(run.ok() && run->has_value());
   EXPECT_EQ((*run)->slots.at("b"), 2U);
   EXPECT_EQ((*run)->note, "");
-  const auto left = Journal::read(kGolden, kRun);
+  const auto left = Journal::read(kGolden, kJournalRun);
   ASSERT_TRUE(left.ok() && left->has_value());
   EXPECT_THAT((*left)->notes, IsEmpty());
   EXPECT_EQ((*left)->loss, "");
@@ -458,147 +407,6 @@ TEST_F(JournalTest, ReadsTheGoldenDirectory) {
   EXPECT_EQ((*left)->rounds[1].from, (RoundId{.step = 0, .part = 2}));
   EXPECT_EQ((*left)->rounds[1].next_plan->delay_steps, 3);
   EXPECT_EQ(*(*left)->rounds[1].mean.bytes(), dense_payload(1));
-}
-
-// The whole hub on a journal that lost its tail.
-class HubJournal : public JournalTest {
- protected:
-  HubSetup hub_setup() const {
-    HubSetup setup = desk_setup("dd-sgd", 1);
-    setup.training.directory = directory_;
-    setup.training.journal.log_rounds = 4;
-    return setup;
-  }
-  // Ten rounds.
-  void run() const {
-    HubDesk desk(hub_setup());
-    const std::vector<HubDesk::Joined> all = desk.start(1);
-    for (std::uint64_t step = 0; step < 10; ++step) desk.update(all[0], step, dense_payload(1));
-    ASSERT_EQ(desk.core.status().next_round, 10U);
-  }
-};
-
-TEST_F(HubJournal, GoesOnWhereItWasKilled) {
-  run();
-  HubDesk desk(hub_setup());
-  ASSERT_TRUE(desk.core.resume().ok());
-  EXPECT_EQ(desk.core.status().next_round, 10U);
-}
-
-TEST_F(HubJournal, ReachesBackHoweverOftenTheHubIsKilled) {
-  run();
-  for (std::uint64_t step = 10; step < 14; ++step) {
-    HubDesk desk(hub_setup());
-    ASSERT_TRUE(desk.core.resume().ok());
-    Frame frame = desk.rejoin_frame("replica-0");
-    const HubDesk::Joined back = desk.join(frame);
-    EXPECT_TRUE(back.control.stream->take(Frame::kEnrolled));  // from the first round on
-    desk.update(back, step, dense_payload(1));
-    ASSERT_EQ(desk.core.status().next_round, step + 1);
-  }
-}
-
-TEST_F(HubJournal, ReachesBackThoughStepsHaveNoRound) {
-  HubSetup setup = hub_setup();
-  setup.training.engine.recipe = find_recipe("local-sgd").value();  // a round every eight steps
-  {
-    HubDesk desk(setup);
-    const std::vector<HubDesk::Joined> all = desk.start(1);
-    desk.update(all[0], 7, dense_payload(1));
-  }
-  for (std::uint64_t step = 15; step < 15 + 6 * 8; step += 8) {
-    HubDesk desk(setup);
-    ASSERT_TRUE(desk.core.resume().ok());
-    EXPECT_EQ(desk.core.status().next_round, step);
-    const HubDesk::Joined back = desk.join(desk.rejoin_frame("replica-0"));
-    EXPECT_TRUE(back.control.stream->take(Frame::kEnrolled)) << "from the first round on";
-    EXPECT_FALSE(back.control.stream->take(Frame::kRestart));
-    desk.update(back, step, dense_payload(1));
-  }
-}
-
-TEST_F(HubJournal, ANameKeepsItsSlotThoughTheHubIsKilled) {
-  HubSetup setup = hub_setup();
-  setup.training.replicas = 2;
-  setup.start_with = 2;
-  {
-    HubDesk desk(setup);
-    (void)desk.start(2);
-  }
-  HubDesk desk(setup);
-  ASSERT_TRUE(desk.core.resume().ok());
-  EXPECT_EQ(desk.join(testing::join_frame("replica-1")).welcome.slot(), 1U);
-  EXPECT_TRUE(desk.refusal(testing::join_frame("another")));
-}
-
-TEST_F(HubJournal, AnOlderDirectoryIsRefusedWithASentence) {
-  std::filesystem::create_directories(directory_);
-  std::filesystem::copy("tests/base/golden/v1/state.safetensors", directory_ / "run.safetensors");
-  HubDesk desk(hub_setup());
-  EXPECT_THAT(desk.core.resume().error().message,
-              HasSubstr("written by an older Longhaul, format 1"));
-}
-
-// Each time the one before it must still be there.
-TEST_F(HubJournal, GoesOnHoweverOftenTheNewestSnapshotIsDamaged) {
-  run();
-  for (int i = 0; i < 3; ++i) {
-    std::filesystem::path newest;
-    for (const std::string& name : files_in(directory_)) {
-      if (name.starts_with("snapshot-") && name.ends_with(".safetensors"))
-        newest = directory_ / name;
-    }
-    ByteBuffer bytes = read_file(newest, 1 << 20).value();
-    bytes.back() ^= std::byte{1};
-    ASSERT_TRUE(write_file_atomically(newest, bytes).ok());
-    HubDesk desk(hub_setup());
-    const Status resumed = desk.core.resume();
-    ASSERT_TRUE(resumed.ok()) << resumed.error().message;
-    EXPECT_EQ(desk.core.status().next_round, 10U);
-    EXPECT_TRUE(std::filesystem::exists(newest.string() + ".damaged"));
-  }
-}
-
-TEST_F(HubJournal, AnotherRunsDirectoryIsRefused) {
-  run();
-  HubSetup other = hub_setup();
-  other.task.set_seed(2);
-  HubDesk desk(std::move(other));
-  const Status resumed = desk.core.resume();
-  ASSERT_FALSE(resumed.ok());
-  EXPECT_NE(resumed.error().message.find("another run"), std::string::npos);
-}
-
-TEST_F(HubJournal, AReplicaOfAnotherRunIsRefusedForGood) {
-  run();
-  HubDesk resumed(hub_setup());
-  ASSERT_TRUE(resumed.core.resume().ok());
-  const Frame member = resumed.rejoin_frame("replica-0", 10);
-  HubSetup elsewhere = hub_setup();
-  elsewhere.training.directory.clear();  // as if the hub had been started without its journal
-  HubDesk anew(std::move(elsewhere));
-  const auto refused = anew.refusal(member);
-  ASSERT_TRUE(refused);
-  EXPECT_TRUE(refused->is_final());
-  EXPECT_FALSE(resumed.refusal(member));
-}
-
-TEST_F(HubJournal, GoesOnThoughALogBeforeTheLastSnapshotIsDamaged) {
-  run();
-  const std::filesystem::path older = directory_ / "rounds-000000000004.log";
-  const ByteBuffer bytes = read_file(older, 1 << 20).value();
-  ASSERT_TRUE(write_file_atomically(older, ByteView(bytes).first(bytes.size() / 2)).ok());
-  const std::filesystem::path newest = directory_ / "rounds-000000000008.log";
-  ASSERT_TRUE(std::filesystem::exists(newest));
-  std::filesystem::resize_file(newest, kLogHeaderBytes);
-  HubDesk desk(hub_setup());
-  ASSERT_TRUE(desk.core.resume().ok());
-  EXPECT_EQ(desk.core.status().next_round, 8U);
-  // And closes rounds again.
-  Frame frame = desk.rejoin_frame("replica-0", 8);
-  const HubDesk::Joined back = desk.join(frame);
-  desk.update(back, 8, dense_payload(1));
-  EXPECT_EQ(desk.core.status().next_round, 9U);
 }
 
 }  // namespace
