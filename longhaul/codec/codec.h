@@ -47,10 +47,10 @@ struct TakeDifference {
   std::uint64_t seed = 0;
 };
 
-// What a TakeRequest of that step draws with: different for every step of every seed, as seeds of
-// one study must not draw the same things.
-constexpr std::uint64_t seed_of_round(std::uint64_t seed, std::uint64_t step) {
-  return seed * 0x9E3779B97F4A7C15U + step;
+// The seed of a TakeRequest: different for every step and part, and for every seed of a study.
+constexpr std::uint64_t seed_of_round(std::uint64_t seed, std::uint64_t step,
+                                      std::uint64_t part = 0) {
+  return seed * 0x9E3779B97F4A7C15U + step + part * 0xC2B2AE3D27D4EB4FU;
 }
 
 // Every codec conserves: what its payload decodes to plus what it leaves in the residual is what

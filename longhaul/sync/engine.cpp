@@ -128,7 +128,7 @@ Taking Engine::taking_of(std::uint32_t part) {
   return {.part = parts_.at(part),
           .codec = is_final_average() ? *dense_ : *codecs_.at(part),
           .keep_ratio = plan_.keep_ratio_of(setup_.slot),
-          .seed = seed_of_round(setup_.seed, step_),
+          .seed = seed_of_round(setup_.seed, step_, part),
           .kept = setup_.recipe.keeps_residual ? setup_.recipe.residual_decay : 0.0F};
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include <stdexcept>
 
 #include "tests/codec/codec_cases.h"
@@ -171,6 +173,16 @@ TEST(TakeRequest, WithARatioOutsideItsRangeIsOurBug) {
       EXPECT_THROW((void)codec->take({.residual = update, .keep_ratio = ratio}), std::logic_error);
     }
   }
+}
+
+TEST(SeedOfRound, IsDifferentForEveryStepPartAndSeed) {
+  std::set<std::uint64_t> seeds;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    for (std::uint64_t step = 0; step < 100; ++step) {
+      for (std::uint64_t part = 0; part < 10; ++part) seeds.insert(seed_of_round(seed, step, part));
+    }
+  }
+  EXPECT_EQ(seeds.size(), 5U * 100U * 10U);
 }
 
 }  // namespace
