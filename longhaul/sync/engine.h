@@ -177,7 +177,7 @@ class Engine {
   // In a step without a usable gradient: what the other steps of the period have left to tell.
   ByteBuffer take_rest(std::uint32_t part);
   // The local step of a part, and what is to be sent of it in this step.
-  ByteBuffer advance(std::uint32_t part, std::span<const float> gradient, float scale);
+  ByteBuffer advance(std::uint32_t number, std::span<const float> gradient, float scale);
   [[nodiscard]] Taking taking_of(std::uint32_t part);
   void go_to_announced(const Part& part, const PayloadView& sent);
   void count_unusable();

@@ -26,7 +26,7 @@ struct SparseScratch {
     std::size_t next = 0;
   };
 
-  void decode(const PayloadView& payload, std::size_t tile, Entries& entries) {
+  static void decode(const PayloadView& payload, std::size_t tile, Entries& entries) {
     payload.entries_of(tile, entries.decoded);
     entries.next = 0;
   }
@@ -193,9 +193,9 @@ class LateRule final : public MergeRule {
                     SparseScratch& scratch) {
     scratch.terms.resize(mean.terms.size());
     for (std::size_t i = 0; i < mean.terms.size(); ++i)
-      scratch.decode(mean.terms[i].payload.view(), tile, scratch.terms[i]);
+      SparseScratch::decode(mean.terms[i].payload.view(), tile, scratch.terms[i]);
     const bool has_own = !own.payload.empty() && setup_.computes;
-    if (has_own) scratch.decode(own.payload.view(), tile, scratch.own);
+    if (has_own) SparseScratch::decode(own.payload.view(), tile, scratch.own);
     const std::span shared = tile_of(shared_, own.part, tile);
     const std::span x = tile_of(parameters_, own.part, tile);
     // Both were last touched a whole model ago.
