@@ -213,6 +213,11 @@ class Waiting(ResumeCommand):
         self.assertIn("another replica of this name is here", err)
         self.assertIsNone(first.poll())
 
+    @staticmethod
+    def started(lines):
+        """The event of that name. Others may come before it."""
+        return next(event for event in map(json.loads, lines) if event["event"] == "started")
+
     def test_goes_on_with_the_threads_of_its_checkpoint(self):
         hub, port = self.hub("--recipe", "static", *QUICK, "--set", "train.steps=100000")
         replicas = [self.train(port, 0, "--threads", 3), *(self.train(port, slot) for slot in (1, 2))]
@@ -220,12 +225,12 @@ class Waiting(ResumeCommand):
         replicas[0].send_signal(signal.SIGINT)
         out, err = replicas[0].communicate(timeout=DEADLINE_S)
         self.assertEqual(replicas[0].returncode, 130, err)
-        self.assertEqual(json.loads(out.splitlines()[0])["threads"], 3)
-        self.assertEqual(json.loads(replicas[2].stdout.readline())["threads"], 1)  # the hub is on this machine
+        self.assertEqual(self.started(out.splitlines())["threads"], 3)
+        self.assertEqual(self.started(replicas[2].stdout)["threads"], 1)  # the hub is on this machine
         words = ("train", "--hub", f"127.0.0.1:{port}", "--name", "r0", "--resume", "--paced", "--json")
         for asked, used in (((), 3), (("--threads", 2), 2)):
             replica = self.start(*words, *asked)
-            self.assertEqual(json.loads(replica.stdout.readline())["threads"], used)
+            self.assertEqual(self.started(replica.stdout)["threads"], used)
             replica.send_signal(signal.SIGINT)
             out, err = replica.communicate(timeout=DEADLINE_S)
             self.assertEqual(replica.returncode, 130, err)
