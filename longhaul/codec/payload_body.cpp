@@ -23,6 +23,15 @@ Result<RandomSubset> read_subset(ByteReader& in) {
   return RandomSubset{.seed = seed, .per_tile = per_tile};
 }
 
+void keep_positions(SparseBody& body) {
+  body.positions.reserve(body.value_count);
+  Scratch<std::uint16_t> decoded;
+  for (const SparseBody::Tile& tile : body.tiles) {
+    decode_positions(tile.positions, decoded);
+    body.positions.insert(body.positions.end(), decoded.begin(), decoded.end());
+  }
+}
+
 // Tiles in order, each with its positions below tile_limit(tile), and nothing after them.
 template <typename TileLimit>
 Result<SparseBody> read_tiles(ByteReader& in, const BodyContext& context,
@@ -42,10 +51,11 @@ Result<SparseBody> read_tiles(ByteReader& in, const BodyContext& context,
     const ByteView values = in.bytes(bytes);
     const Status finite = check_finite_values(context, values, positions->count);
     if (!finite.ok()) return Error(finite.error()).within("tile " + std::to_string(tile));
+    body.tiles.push_back({.positions = *positions, .values = values, .first = body.value_count});
     body.value_count += positions->count;
-    body.tiles.push_back({.positions = *positions, .values = values});
   }
   if (in.remaining() > 0) return corrupt_payload("bytes after the last tile");
+  if (context.is_sealed_here) keep_positions(body);
   return body;
 }
 
@@ -86,7 +96,12 @@ Result<SparseBody> SparseBody::parse(ByteView bytes, const BodyContext& context)
 void SparseBody::entries_of(std::size_t tile, TileEntries& entries) const {
   const Tile& coded = tiles.at(tile);
   entries.resize(coded.positions.count);
-  decode_positions(coded.positions, entries.positions);
+  if (positions.empty()) {
+    decode_positions(coded.positions, entries.positions);
+  } else {
+    std::ranges::copy(std::span(positions).subspan(coded.first, coded.positions.count),
+                      entries.positions.begin());
+  }
   decode_values(context.format, coded.values, entries.values);
 }
 

@@ -44,10 +44,14 @@ struct SparseBody {
   struct Tile {
     CodedPositions positions;
     ByteView values;
+    std::size_t first = 0;  // of its values among those of the body
   };
   BodyContext context;
   std::vector<Tile> tiles;
   std::size_t value_count = 0;
+  // Decoded, of all tiles one after the other, if the payload was sealed here: whoever has sent it
+  // reads it again in every step until its mean comes.
+  std::vector<std::uint16_t> positions = {};
 
   static Result<SparseBody> parse(ByteView bytes, const BodyContext& context);
   [[nodiscard]] std::size_t values() const { return value_count; }

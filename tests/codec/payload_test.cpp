@@ -232,6 +232,30 @@ TEST(CheckedPayload, WhatWasSealedHereNeedsNoHashToBeTheSame) {
   EXPECT_TRUE(CheckedPayload::of_sealed({}, kPayloadElements).empty());
 }
 
+TEST(CheckedPayload, WhatWasSealedHereHasTheSameEntriesInEveryTile) {
+  constexpr std::size_t kElements = 3 * kTileElements + 5;
+  std::vector<float> update(kElements);
+  for (std::size_t i = 0; i < kElements; i += 97) {
+    if (i / kTileElements != 1) update[i] = 1.0F + static_cast<float>(i % 13);  // one tile is empty
+  }
+  Workers workers(1);
+  for (const std::string_view codec : {"top_k/bf16", "cocktail"}) {
+    std::vector<float> residual = update;
+    const ByteBuffer payload = make_codec(parse_codec(codec).value(), {}, workers)
+                                   ->take({.residual = residual, .keep_ratio = 0.005});
+    const CheckedPayload checked = CheckedPayload::check(payload, kElements).value();
+    const CheckedPayload sealed = CheckedPayload::of_sealed(payload, kElements);
+    TileEntries a;
+    TileEntries b;
+    for (std::size_t tile = 0; tile < tile_count(kElements); ++tile) {
+      checked.view().entries_of(tile, a);
+      sealed.view().entries_of(tile, b);
+      EXPECT_EQ(a.positions, b.positions) << codec << " tile " << tile;
+      EXPECT_EQ(a.values, b.values) << codec << " tile " << tile;
+    }
+  }
+}
+
 TEST(CheckedPayload, CopiesShareTheirBytes) {
   const CheckedPayload one =
       CheckedPayload::of_sealed(payload_of_each_kind(kPayloadElements).front(), kPayloadElements);
