@@ -25,8 +25,9 @@ bool DifferenceReader::subtract_told(std::size_t first, std::span<float> out,
       continue;
     }
     const std::span<const std::uint16_t> positions = told_[i].positions;
-    auto k =
-        static_cast<std::size_t>(std::ranges::lower_bound(positions, begin) - positions.begin());
+    std::size_t& k = next_[i];
+    if ((k > 0 && positions[k - 1] >= begin) || (k < positions.size() && positions[k] < begin))
+      k = static_cast<std::size_t>(std::ranges::lower_bound(positions, begin) - positions.begin());
     for (; k < positions.size() && positions[k] < begin + out.size(); ++k) {
       out[positions[k] - begin] -= told.weight * values[k];
       changed(positions[k] - begin);
@@ -64,6 +65,7 @@ void DifferenceReader::preview(std::size_t first, std::span<float> out) {
 
 void DifferenceReader::decode(std::size_t tile) {
   tile_ = tile;
+  std::ranges::fill(next_, 0);
   for (std::size_t i = 0; i < told_.size(); ++i) {
     const PayloadView& payload = request_.told[i].payload.view();
     if (!payload.is_dense()) {

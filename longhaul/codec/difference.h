@@ -16,7 +16,7 @@ namespace longhaul {
 class DifferenceReader {
  public:
   explicit DifferenceReader(const TakeDifference& request)
-      : request_(request), told_(request.told.size()) {}
+      : request_(request), told_(request.told.size()), next_(request.told.size()) {}
 
   // Elements from `first` on.
   void read(std::size_t first, std::span<float> out);
@@ -35,6 +35,7 @@ class DifferenceReader {
   const TakeDifference& request_;
   std::size_t tile_ = std::numeric_limits<std::size_t>::max();
   std::vector<TileEntries> told_;  // of the tile; without positions: every element
+  std::vector<std::size_t> next_;  // in told_: the first entry behind the last piece
   TileEntries scratch_;
 };
 

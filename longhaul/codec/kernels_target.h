@@ -23,6 +23,14 @@ using Ints = hn::RebindToSigned<Floats>;
 constexpr std::size_t kWidth = hn::MaxLanes(Floats());
 static_assert(kLanes % kWidth == 0);
 
+// Asks for what a loop will come to soon, also in the piece behind its own: loops over short pieces
+// of several arrays are over before the hardware sees where they go. Beyond the end it does
+// nothing.
+HWY_INLINE void fetch_ahead(const float* here) {
+  constexpr std::size_t kAhead = 1024;
+  __builtin_prefetch(here + kAhead);
+}
+
 // Calls body(start) for each full vector and tail(i) for each element after the last of them.
 template <std::size_t kStride, typename Body, typename TailBody>
 HWY_INLINE void sweep(std::size_t count, const Body& body, const TailBody& tail) {

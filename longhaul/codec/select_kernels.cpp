@@ -140,6 +140,8 @@ std::uint32_t difference_and_mark_target(std::span<const float> a, std::span<con
   auto* bytes = reinterpret_cast<std::uint8_t*>(marks.data());
   const std::size_t whole = out.size() / 64 * 64;
   for (std::size_t i = 0; i < whole; i += kGroup) {
+    fetch_ahead(a.data() + i);
+    fetch_ahead(b.data() + i);
     mark_difference(a.data() + i, b.data() + i, threshold, out.data() + i, bytes + i / 8, largest);
   }
   const std::uint32_t most = hn::GetLane(hn::MaxOfLanes(dw, largest));
@@ -248,6 +250,7 @@ std::uint32_t largest_magnitude_target(std::span<const float> values) {
   sweep<kWidth>(
       values.size(),
       [&](std::size_t i) HWY_ATTR {
+        fetch_ahead(values.data() + i);
         const auto bits = hn::BitCast(dw, hn::LoadU(d, values.data() + i));
         largest = hn::Max(largest, hn::And(bits, hn::Set(dw, kMagnitudeMask)));
       },

@@ -19,7 +19,10 @@ namespace {
 
 using Candidates = TopK::Candidates;
 
-constexpr std::size_t kMarkedPiece = 4096;  // stays in L1 between marking and collecting
+constexpr std::size_t kMarkedPiece = 1024;  // stays in L1 between marking and collecting
+// Stays in L2 between moving and marking: long enough to read its several arrays at full speed.
+constexpr std::size_t kMovedPiece = 16 * kMarkedPiece;
+static_assert(kTileElements % kMovedPiece == 0);
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
 // The elements to select from: a residual with its increment, or a difference.
@@ -58,7 +61,8 @@ class Pieces {
           here, source_.is_read ? kernels::Feed() : source_.feed.part(first, count), cut, marks);
       return here;
     }
-    if (!source_.is_read && source_.difference->move) source_.difference->move(first, count);
+    if (!source_.is_read && source_.difference->move && first % kMovedPiece == 0)
+      source_.difference->move(first, std::min(kMovedPiece, source_.elements - first));
     const float largest = reader_->read_and_mark(first, scratch, cut, marks);
     is_usable_ = is_usable_ && largest < source_.difference->limit;
     return scratch;

@@ -56,6 +56,9 @@ void sgd_loop(const SgdStep& step, const float* gradient, float* velocity, float
   sweep<kWidth>(
       count,
       [&](std::size_t i) HWY_ATTR {
+        fetch_ahead(gradient + i);
+        fetch_ahead(parameters + i);
+        if constexpr (kVelocity) fetch_ahead(velocity + i);
         const auto x = hn::LoadU(d, parameters + i);
         auto g = hn::Add(hn::Mul(hn::LoadU(d, gradient + i), scale), hn::Mul(decay, x));
         if constexpr (kVelocity) {
