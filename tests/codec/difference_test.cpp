@@ -61,7 +61,7 @@ struct DifferenceCase {
 class Difference : public ::testing::TestWithParam<CodecCase> {};
 
 TEST_P(Difference, GivesThePayloadOfTheResidual) {
-  for (const std::size_t threads : {1, 3}) {
+  for (const std::size_t threads : {1U, 3U}) {
     Workers workers(threads);
     DifferenceCase one;
     std::vector<float> residual = one.residual();
