@@ -173,6 +173,20 @@ std::string log_header(std::uint64_t run, std::uint64_t first) {
   return sealed(std::move(header));
 }
 
+std::string record_header(std::uint64_t run, const JournalRound& round, const std::string& message,
+                          std::size_t payload_bytes) {
+  ByteWriter header;
+  header.u32(kRecordMagic);
+  header.u32(round.id.part);
+  header.u64(round.id.step);
+  header.u64(round.number);
+  header.u64(run);
+  header.u64(message.size());
+  header.u64(digest_of(std::as_bytes(std::span(message))));
+  header.u64(payload_bytes);
+  return sealed(std::move(header));
+}
+
 std::string record_start(std::uint64_t run, const JournalRound& round) {
   v1::JournalRound message;
   message.set_step(round.id.step);
@@ -191,16 +205,7 @@ std::string record_start(std::uint64_t run, const JournalRound& round) {
   message.set_whole_digest(round.whole.digest());
   std::string bytes;
   LONGHAUL_CHECK(message.SerializeToString(&bytes));
-  ByteWriter header;
-  header.u32(kRecordMagic);
-  header.u32(round.id.part);
-  header.u64(round.id.step);
-  header.u64(round.number);
-  header.u64(run);
-  header.u64(bytes.size());
-  header.u64(digest_of(std::as_bytes(std::span(bytes))));
-  header.u64(round.mean.size() + round.whole.size());
-  return sealed(std::move(header)) + bytes;
+  return record_header(run, round, bytes, round.mean.size() + round.whole.size()) + bytes;
 }
 
 LogContent read_log(ByteView file, std::uint64_t run) {

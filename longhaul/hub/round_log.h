@@ -20,7 +20,10 @@ inline constexpr std::size_t kRecordHeaderBytes = 64;
 // How a log begins whose rounds have this number and later ones.
 std::string log_header(std::uint64_t run, std::uint64_t first);
 
-// How a record begins: its payloads follow, the mean and then the whole one.
+// The header of a record with that message and payloads of that many bytes.
+std::string record_header(std::uint64_t run, const JournalRound& round, const std::string& message,
+                          std::size_t payload_bytes);
+// Header and message of a record: its payloads follow, the mean and then the whole one.
 std::string record_start(std::uint64_t run, const JournalRound& round);
 
 // Bytes of a log that are no whole record.

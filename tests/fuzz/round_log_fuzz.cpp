@@ -2,16 +2,33 @@
 // rounds that were read are written so that they are read again as the same.
 #include "longhaul/hub/round_log.h"
 
+#include <vector>
+
+#include "longhaul/base/check.h"
+#include "longhaul/codec/codec.h"
+
 namespace {
 
 using namespace longhaul;
 
-constexpr std::uint64_t kRun = 1;
+constexpr std::uint64_t kRun = 77;  // as in tests/hub/golden, whose logs are seeds
 
 ByteView bytes_in(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-std::string record_of(const JournalRound& round, const std::string& body) {
-  return record_header(kRun, round, body) + body;
+std::string text_of(ByteView bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string record_of(const JournalRound& round) {
+  return record_start(kRun, round) + text_of(*round.mean.bytes()) + text_of(*round.whole.bytes());
+}
+
+// The mean of the second round in the golden log.
+std::string golden_payload() {
+  Workers workers(1);
+  std::vector<float> ones(4, 1.0F);
+  return text_of(
+      make_codec(parse_codec("dense/fp32").value(), {}, workers)->take({.residual = ones}));
 }
 
 void check_log(ByteView file) {
@@ -27,11 +44,11 @@ void check_log(ByteView file) {
   }
   LONGHAUL_CHECK_LE(damaged + log.rounds.size() * kRecordHeaderBytes, file.size());
   for (const JournalRound& round : log.rounds) {
-    const std::string body = record_body(round);
-    const LogContent again = read_log(bytes_in(log_header(kRun, 0) + record_of(round, body)), kRun);
+    const std::string record = record_of(round);
+    const LogContent again = read_log(bytes_in(log_header(kRun, 0) + record), kRun);
     LONGHAUL_CHECK(again.damage.empty());
     LONGHAUL_CHECK_EQ(again.rounds.size(), 1U);
-    LONGHAUL_CHECK(record_body(again.rounds[0]) == body);
+    LONGHAUL_CHECK(record_of(again.rounds[0]) == record);
   }
 }
 
@@ -40,11 +57,14 @@ void check_log(ByteView file) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const ByteView input = std::as_bytes(std::span(data, size));
   check_log(input);
-  // The same as the body of a record with the right checksums, which it has no way to find. What is
-  // left of it after another record must not cost that one.
-  const std::string body(reinterpret_cast<const char*>(data), size);
-  const JournalRound named{.id = {.step = size > 0 ? std::uint64_t{data[size - 1]} : 0}};
-  const std::string record = record_of(named, body);
-  check_log(bytes_in(log_header(kRun, 0) + record + body + record));
+  if (size < 2) return 0;
+  // The same as the message of a record with the right checksums, which it has no way to find; its
+  // last bytes name the round. What is left of it after another record must not cost that one.
+  static const std::string kPayload = golden_payload();
+  const std::string message = text_of(input.first(size - 2));
+  const JournalRound named{.id = {.step = data[size - 2], .part = data[size - 1]}};
+  const std::string record =
+      record_header(kRun, named, message, kPayload.size()) + message + kPayload;
+  check_log(bytes_in(log_header(kRun, 0) + record + message + record));
   return 0;
 }
