@@ -68,7 +68,7 @@ class Trainer {
   }
 
  private:
-  // The directory of checkpoints, and whether the one to go on from is of this run.
+  // Makes the directory of checkpoints, and checks that the checkpoint belongs to this run.
   Status prepare_checkpoints() {
     if (checkpoints_.file.empty()) return Done{};
     std::error_code failed;

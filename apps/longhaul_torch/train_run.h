@@ -13,13 +13,13 @@
 
 namespace longhaul::apps {
 
-// What --resume goes on from; nothing: it starts afresh.
+// The checkpoint that --resume continues; nothing if there is none.
 Result<std::optional<State>> find_checkpoint(const TrainArguments& arguments,
                                              const CheckpointOptions& options);
 
-// Of a gradient and of codecs. Without --threads a replica goes on with those of its checkpoint:
-// only with the same number do steps that it does again have the same bits.
-// A hub on this machine means that other replicas are here too: then it is one.
+// The number of threads for gradients and codecs. --threads decides; else the checkpoint, because
+// repeated steps have the same bits only with the same number. Otherwise all cores, or one if the
+// hub is on this machine: other replicas then share it.
 std::size_t threads_for(const TrainArguments& arguments, const std::string& hub,
                         const std::optional<State>& checkpoint);
 

@@ -47,8 +47,8 @@ class PayloadView {
   // Refuses anything but exactly one well-formed payload of `elements` elements. What it allocates
   // depends on `elements`, which the caller knows, and never on what the bytes claim.
   static Result<PayloadView> parse(ByteView bytes, std::uint64_t elements);
-  // Of bytes that this process has just sealed: neither hashed nor checked for values that are not
-  // finite. Debug builds check everything.
+  // A view of bytes that this process has just sealed. Skips the digest and the check for finite
+  // values; debug builds check everything.
   static PayloadView of_sealed(ByteView bytes, std::uint64_t elements);
 
   [[nodiscard]] const PayloadHeader& header() const { return header_; }
@@ -87,7 +87,7 @@ class CheckedPayload {
   static Result<CheckedPayload> check(ByteBuffer bytes, std::uint64_t elements);
   // The same for an update, which may have no bytes.
   static Result<CheckedPayload> check_update(ByteBuffer bytes, std::uint64_t elements);
-  // Bytes that this process has just sealed, as PayloadView::of_sealed(); none: empty.
+  // Takes bytes that this process has just sealed, as PayloadView::of_sealed(). No bytes: empty.
   static CheckedPayload of_sealed(ByteBuffer bytes, std::uint64_t elements);
 
   [[nodiscard]] bool empty() const { return content_ == nullptr; }

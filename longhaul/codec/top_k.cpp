@@ -120,7 +120,7 @@ class Selection {
   }
 
   // Feeds the residual, or moves, and collects candidates, at least k unless fewer are not zero.
-  // False: an element is of no use.
+  // Returns false if an element is not finite or beyond the limit.
   bool collect() {
     const std::uint32_t guess = sampled_cut();
     // The sample promises far fewer than this; more means that it misled.
