@@ -4,7 +4,7 @@
 //                                  [--threads T]
 //
 // One replica, no network: the mean of each round holds its own payload and those of three others,
-// which were encoded and checked before. The time of a step is that of submit() and merge_due()
+// which were encoded and checked before. The time of a step is that of submit() and end_step()
 // together, over whole periods; summing the payloads is part of it. `memcpys` divides it by the
 // time of one thread for copying the model, timed in turn with it: the median of at least 7 pairs.
 // `stream_speedup` is how much faster that many threads run a loop of six streams. `vectors` is the
@@ -206,7 +206,7 @@ nlohmann::json measure(const Row& row, std::size_t elements, std::size_t threads
     } else {
       engine.submit(gradients[engine.steps_done() % 2]);
     }
-    (void)engine.merge_due();
+    (void)engine.end_step();
   };
   const auto period = static_cast<std::size_t>(row.period_steps);
   const auto timed_step = [&] {

@@ -99,7 +99,7 @@ void Follower::go_on() {
   while (step() != steps_) {
     if (is_waiting()) return;
     engine_.sit_out();
-    LONGHAUL_CHECK(engine_.merge_due().ok());
+    LONGHAUL_CHECK(engine_.end_step().ok());
     note_digest();
   }
   const Status drained = engine_.drain();

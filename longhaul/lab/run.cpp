@@ -160,7 +160,7 @@ class Run {
     std::vector<Seconds> before(replicas_.size());
     workers_.run(replicas_.size(), [&](std::size_t i) {
       before[i] = network_->now(i);
-      merged[i] = replicas_[i].engine->merge_due();
+      merged[i] = replicas_[i].engine->end_step();
     });
     for (std::size_t i = 0; i < replicas_.size(); ++i) {
       if (!merged[i].ok()) return merged[i];

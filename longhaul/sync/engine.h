@@ -7,7 +7,7 @@
 //
 //  begin_step · ready(part) for each part, in any order · merge_before(part) · end_step
 //
-// submit() and merge_due() do it for the whole model in two halves, so that many replicas can share
+// submit() and end_step() do it for the whole model in two halves, so that many replicas can share
 // one process. A step without a gradient has another first half: submit_nothing() or sit_out(). The
 // bits do not depend on the order of the parts. A checkpoint may be taken between any two calls.
 //
@@ -99,7 +99,8 @@ class Engine {
   // parameters are about to be used. An error is the exchange's.
   Status merge_before(std::uint32_t part, Deadline deadline = Deadline::max());
 
-  // When all parts are ready: merges what is due and not merged yet, and goes to the next step.
+  // When all parts are ready: merges what is due and not merged yet, and goes to the next step. It
+  // is the second half of a step. After an error it may be called again.
   Status end_step(Deadline deadline = Deadline::max());
 
   // First half of a step: begins it, and all parts are ready.
@@ -120,10 +121,6 @@ class Engine {
   // mean is collected when it is due. Without a gradient and without a round it is the same as
   // submit_nothing().
   void sit_out();
-
-  // Second half: collects and merges every round that is due. After an error it may be called
-  // again.
-  Status merge_due(Deadline deadline = Deadline::max()) { return end_step(deadline); }
 
   // After the last step: merges what is still on its way.
   Status drain(Deadline deadline = Deadline::max());
@@ -153,7 +150,7 @@ class Engine {
   [[nodiscard]] std::size_t next_round() const;
   // All of that step, in the order in which they close; at least one.
   [[nodiscard]] std::vector<RoundId> next_rounds() const;
-  // All parts of this step are ready: merge_due() comes next.
+  // All parts of this step are ready: end_step() comes next.
   [[nodiscard]] bool is_half_done() const;
   // Submitted, or sat out, and not merged; by step and part.
   [[nodiscard]] const std::deque<RoundId>& in_flight() const { return in_flight_; }

@@ -273,7 +273,7 @@ Result<StepFacts> Replica::step(Deadline deadline) {
     const Status submitted = first_half(*stance);
     if (!submitted.ok()) return submitted.error();
   }
-  const Status merged = engine_->merge_due(deadline);
+  const Status merged = engine_->end_step(deadline);
   facts_.waiting += exchange_.take_waited();
   if (!merged.ok()) {
     // The state was replaced while it waited.

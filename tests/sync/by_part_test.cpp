@@ -12,20 +12,6 @@
 namespace longhaul::testing {
 namespace {
 
-void expect_same_bits(const Cluster& one, const Cluster& other) {
-  for (std::size_t i = 0; i < one.replicas.size(); ++i) {
-    const Engine& a = *one.replicas[i].engine;
-    const Engine& b = *other.replicas[i].engine;
-    ASSERT_EQ(digest_of(one.replicas[i].learner->parameters()),
-              digest_of(other.replicas[i].learner->parameters()));
-    ASSERT_EQ(digest_of(a.shared()), digest_of(b.shared()));
-    ASSERT_EQ(digest_of(a.residual()), digest_of(b.residual()));
-    ASSERT_EQ(a.plan(), b.plan());
-    ASSERT_EQ(a.in_flight(), b.in_flight());
-    ASSERT_EQ(a.non_finite_steps(), b.non_finite_steps());
-  }
-}
-
 // Now and then a part of a gradient is not finite.
 void spoil(const Engine& engine, std::size_t replica, std::span<float> gradient) {
   const std::size_t step = engine.steps_done();
@@ -113,7 +99,7 @@ TEST_P(ByPart, HasTheBitsOfTheWholeModelInAnyOrder) {
       for_parts.submit_all(parts);
       by_parts.merge_all();
       SCOPED_TRACE("trial " + std::to_string(trial) + ", step " + std::to_string(step));
-      ASSERT_NO_FATAL_FAILURE(expect_same_bits(whole, parts));
+      ASSERT_NO_FATAL_FAILURE(expect_same_replicas(whole, parts));
     }
     ASSERT_GE(whole.replicas[0].exchange->rounds_merged(), 10U);
     ASSERT_GE(whole.replicas[0].engine->non_finite_steps(), 2U);
@@ -173,7 +159,7 @@ std::vector<std::uint64_t> digests_of_run(const Recipe& recipe, bool is_telling)
   for (int step = 0; step < 30; ++step) {
     EXPECT_GT(compute_and_submit(*learner, engine), 0.0);
     LONGHAUL_CHECK(network.settle().ok());
-    LONGHAUL_CHECK(engine.merge_due().ok());
+    LONGHAUL_CHECK(engine.end_step().ok());
     digests.push_back(digest_of(learner->parameters()));
   }
   EXPECT_EQ(engine.non_finite_steps(), 0U) << "no part was ready too early";

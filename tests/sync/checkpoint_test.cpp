@@ -18,21 +18,6 @@ void restart(Cluster& cluster, std::size_t replica) {
   LONGHAUL_CHECK(loaded.ok());
 }
 
-void expect_same(const Cluster& one, const Cluster& other) {
-  for (std::size_t i = 0; i < one.replicas.size(); ++i) {
-    const Engine& a = *one.replicas[i].engine;
-    const Engine& b = *other.replicas[i].engine;
-    ASSERT_EQ(digest_of(one.replicas[i].learner->parameters()),
-              digest_of(other.replicas[i].learner->parameters()));
-    ASSERT_EQ(digest_of(a.shared()), digest_of(b.shared()));
-    ASSERT_EQ(digest_of(a.residual()), digest_of(b.residual()));
-    ASSERT_EQ(a.plan(), b.plan());
-    ASSERT_EQ(a.steps_done(), b.steps_done());
-    ASSERT_EQ(a.rounds_in_flight(), b.rounds_in_flight());
-    ASSERT_EQ(a.non_finite_steps(), b.non_finite_steps());
-  }
-}
-
 class Checkpoint : public ::testing::TestWithParam<Recipe> {};
 
 TEST_P(Checkpoint, ContinuesBitForBitFromEveryStep) {
@@ -55,14 +40,14 @@ TEST_P(Checkpoint, ContinuesBitForBitFromEveryStep) {
         for (std::size_t i = 0; i < 3; ++i) restart(broken, i);
       }
       SCOPED_TRACE("trial " + std::to_string(trial) + ", step " + std::to_string(step));
-      ASSERT_NO_FATAL_FAILURE(expect_same(whole, broken));
+      ASSERT_NO_FATAL_FAILURE(expect_same_replicas(whole, broken));
     }
     ASSERT_GE(whole.replicas[0].exchange->rounds_merged(), 2U);
     for (std::size_t i = 0; i < 3; ++i) {
       ASSERT_TRUE(whole.replicas[i].engine->drain().ok());
       ASSERT_TRUE(broken.replicas[i].engine->drain().ok());
     }
-    ASSERT_NO_FATAL_FAILURE(expect_same(whole, broken));
+    ASSERT_NO_FATAL_FAILURE(expect_same_replicas(whole, broken));
   }
 }
 
@@ -84,7 +69,7 @@ TEST(CheckpointBetweenHalves, KeepsWhereAReplicaStands) {
       for (std::size_t i = 0; i < 3; ++i) restart(broken, i);
       broken.merge_all();
       SCOPED_TRACE(name + (" in step " + std::to_string(step)));
-      ASSERT_NO_FATAL_FAILURE(expect_same(whole, broken));
+      ASSERT_NO_FATAL_FAILURE(expect_same_replicas(whole, broken));
     }
   }
 }
@@ -110,14 +95,14 @@ TEST(CheckpointBetweenMerges, KeepsWhatTheFirstHasDone) {
       if (step == 4) {
         broken.settle();
         broken.replicas[0].returning->stalls_at = RoundId{.step = 2};
-        ASSERT_FALSE(broken.replicas[0].engine->merge_due().ok());
+        ASSERT_FALSE(broken.replicas[0].engine->end_step().ok());
         ASSERT_EQ(broken.replicas[0].engine->rounds_in_flight(), 3U) << "one is merged";
         restart(broken, 0);
         broken.replicas[0].returning->stalls_at.reset();
       }
       broken.merge_all();
       SCOPED_TRACE(name + (" in step " + std::to_string(step)));
-      ASSERT_NO_FATAL_FAILURE(expect_same(whole, broken));
+      ASSERT_NO_FATAL_FAILURE(expect_same_replicas(whole, broken));
     }
   }
 }

@@ -1,6 +1,8 @@
 // Several engines on one simulated network, with an account of everything that was sent and merged.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -11,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "longhaul/codec/digest.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/simulated.h"
 #include "longhaul/sync/engine.h"
@@ -167,7 +170,7 @@ class Cluster {
 
   void merge_all() {
     settle();
-    for (ClusterReplica& replica : replicas) LONGHAUL_CHECK(replica.engine->merge_due().ok());
+    for (ClusterReplica& replica : replicas) LONGHAUL_CHECK(replica.engine->end_step().ok());
   }
 
   // A fresh engine at the initial parameters takes the place of a replica's.
@@ -290,6 +293,22 @@ inline double imbalance(const Account& account) {
   for (std::size_t j = 0; j < account.updates.size(); ++j)
     off += std::abs(account.updates[j] - account.accounted[j]);
   return off / account.scale;
+}
+
+// Both clusters are in the same state, to the bit.
+inline void expect_same_replicas(const Cluster& one, const Cluster& other) {
+  for (std::size_t i = 0; i < one.replicas.size(); ++i) {
+    const Engine& a = *one.replicas[i].engine;
+    const Engine& b = *other.replicas[i].engine;
+    ASSERT_EQ(digest_of(one.replicas[i].learner->parameters()),
+              digest_of(other.replicas[i].learner->parameters()));
+    ASSERT_EQ(digest_of(a.shared()), digest_of(b.shared()));
+    ASSERT_EQ(digest_of(a.residual()), digest_of(b.residual()));
+    ASSERT_EQ(a.plan(), b.plan());
+    ASSERT_EQ(a.steps_done(), b.steps_done());
+    ASSERT_EQ(a.in_flight(), b.in_flight());
+    ASSERT_EQ(a.non_finite_steps(), b.non_finite_steps());
+  }
 }
 
 }  // namespace longhaul::testing

@@ -61,7 +61,7 @@ class EngineOnMemory : public ::testing::Test {
 
   static Status step(Engine& engine, Floats gradient) {
     engine.submit(gradient);
-    return engine.merge_due();
+    return engine.end_step();
   }
 
   Workers workers_;
@@ -270,7 +270,7 @@ TEST_F(EngineOnMemory, PassesOnTheErrorsOfTheExchangeAndCanTryAgain) {
   exchange_.failure = Error{ErrorCode::kDeadline, "hub: silent"};
   Floats gradient{1, 1};
   engine.submit(gradient);
-  const Status merged = engine.merge_due();
+  const Status merged = engine.end_step();
   ASSERT_FALSE(merged.ok());
   EXPECT_EQ(merged.error(), *exchange_.failure);
   ASSERT_FALSE(engine.drain().ok());
@@ -279,7 +279,7 @@ TEST_F(EngineOnMemory, PassesOnTheErrorsOfTheExchangeAndCanTryAgain) {
   EXPECT_EQ(engine.rounds_in_flight(), 2U);
   EXPECT_EQ(parameters_, (Floats{0, 0}));
   exchange_.failure.reset();
-  ASSERT_TRUE(engine.merge_due().ok());
+  ASSERT_TRUE(engine.end_step().ok());
   ASSERT_TRUE(engine.drain().ok());
   EXPECT_EQ(parameters_, (Floats{-2, -2}));
 }

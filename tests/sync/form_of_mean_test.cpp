@@ -78,7 +78,7 @@ struct FormReplica {
     std::vector<float> gradient = normal_update(kFormElements, step);
     for (std::size_t i = 0; i < kFormElements; i += 3) gradient[i] = 0;
     engine.submit(gradient);
-    ASSERT_TRUE(engine.merge_due().ok());
+    ASSERT_TRUE(engine.end_step().ok());
   }
 
   // Some zeros of either sign.

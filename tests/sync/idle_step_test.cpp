@@ -27,7 +27,7 @@ TEST_P(IdleStep, TakesPartWithAnEmptyUpdate) {
   for (int step = 0; step < 20; ++step) {
     engine_.submit_nothing();
     EXPECT_TRUE(engine_.is_half_done());
-    ASSERT_TRUE(engine_.merge_due().ok());
+    ASSERT_TRUE(engine_.end_step().ok());
     EXPECT_FALSE(engine_.is_half_done());
   }
   ASSERT_EQ(exchange_.updates.size(), 20U);
@@ -42,9 +42,9 @@ TEST_P(IdleStep, TakesPartWithAnEmptyUpdate) {
 TEST_P(IdleStep, SitsOutARoundAndCollectsItsMean) {
   engine_.sit_out();
   EXPECT_TRUE(engine_.is_half_done());
-  ASSERT_TRUE(engine_.merge_due().ok());
+  ASSERT_TRUE(engine_.end_step().ok());
   engine_.sit_out();
-  ASSERT_TRUE(engine_.merge_due().ok());
+  ASSERT_TRUE(engine_.end_step().ok());
   EXPECT_TRUE(exchange_.updates.empty());
   EXPECT_EQ(exchange_.collected, std::vector<std::uint64_t>{0});
   EXPECT_EQ(engine_.shared()[0], -1.0F);

@@ -29,10 +29,10 @@ class ReturnedUpdate : public ::testing::Test {
 
 TEST_F(ReturnedUpdate, GoesBackToTheResidual) {
   engine_.submit(gradient_);  // moves by 2 and 4
-  ASSERT_TRUE(engine_.merge_due().ok());
+  ASSERT_TRUE(engine_.end_step().ok());
   engine_.submit_nothing();
   exchange_.returned = exchange_.updates[0].payload;
-  ASSERT_TRUE(engine_.merge_due().ok());
+  ASSERT_TRUE(engine_.end_step().ok());
   EXPECT_EQ(engine_.residual()[0], 2.0F);
   EXPECT_EQ(engine_.residual()[1], 4.0F);
   EXPECT_EQ(parameters_[0], -1.0F - 2.0F) << "the mean, and what is still to be told";
@@ -41,9 +41,9 @@ TEST_F(ReturnedUpdate, GoesBackToTheResidual) {
 TEST_F(ReturnedUpdate, OfAnotherPartIsAnErrorThatNamesItsStep) {
   exchange_.returned = testing_data::dense({1, 2, 3});
   engine_.submit(gradient_);
-  ASSERT_TRUE(engine_.merge_due().ok());
+  ASSERT_TRUE(engine_.end_step().ok());
   engine_.submit_nothing();
-  const Status merged = engine_.merge_due();
+  const Status merged = engine_.end_step();
   ASSERT_FALSE(merged.ok());
   EXPECT_THAT(merged.error().message, HasSubstr("mean of step 0: an update of another part"));
   EXPECT_EQ(engine_.rounds_in_flight(), 2U);

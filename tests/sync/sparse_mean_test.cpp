@@ -128,8 +128,8 @@ TEST(CallersStep, SendsWhatTheParametersMoved) {
       our_engine.submit(gradient);
       for (SimulatedNetwork* network : {&our_network, &their_network})
         ASSERT_TRUE(network->settle().ok());
-      ASSERT_TRUE(our_engine.merge_due().ok());
-      ASSERT_TRUE(their_engine.merge_due().ok());
+      ASSERT_TRUE(our_engine.end_step().ok());
+      ASSERT_TRUE(their_engine.end_step().ok());
       ASSERT_TRUE(same_bits(ours, theirs)) << name_of(merge) << ' ' << step;
       ASSERT_TRUE(same_bits(our_engine.shared(), their_engine.shared())) << name_of(merge);
     }
@@ -148,11 +148,11 @@ TEST(CallersStep, IsHandedTheMeanOfGradients) {
   Engine engine(setup, parameters, network.exchange(0), workers);
   std::vector<float> gradient{1, 2, 3, 4};
   engine.submit(gradient);
-  ASSERT_TRUE(network.settle().ok() && engine.merge_due().ok());
+  ASSERT_TRUE(network.settle().ok() && engine.end_step().ok());
   EXPECT_TRUE(engine.mean_gradient().empty());
   std::vector<float> next(kElements);
   engine.submit(next);
-  ASSERT_TRUE(network.settle().ok() && engine.merge_due().ok());
+  ASSERT_TRUE(network.settle().ok() && engine.end_step().ok());
   EXPECT_TRUE(same_bits(engine.mean_gradient(), gradient));
   EXPECT_EQ(parameters, std::vector<float>(kElements, 1.0F)) << "the caller steps";
 }

@@ -39,7 +39,7 @@ struct UnusableRun {
       engine.submit(gradients);
     }
     LONGHAUL_CHECK(network.settle().ok());
-    LONGHAUL_CHECK(engine.merge_due().ok());
+    LONGHAUL_CHECK(engine.end_step().ok());
   }
 
   Workers workers{1};
@@ -102,7 +102,7 @@ TEST_P(UnusableStep, OfTheCallersSendsNothing) {
         if (is_bad) parameters[7] = bad;
         engine.submit_moved();
         if (is_bad) parameters[7] = before;
-        ASSERT_TRUE(network.settle().ok() && engine.merge_due().ok());
+        ASSERT_TRUE(network.settle().ok() && engine.end_step().ok());
         ASSERT_EQ(parameters, std::vector<float>(kUnusableElements, 1.0F)) << codec << step;
       }
       EXPECT_EQ(engine.non_finite_steps(), 1U);
