@@ -3,7 +3,8 @@
     bench/auto_loopback.py build/release/bin [--replicas 2] [--seconds 60] [--scenario smoke]
 
 Prints one JSON object: how often the plan changed (the first plan does not count), and for the second half of the time
-the measured step, the one that the hub predicts for the plan in force, and how much of their time the replicas wait.
+the measured step, the predicted one, and how much of their time the replicas wait. Each step counts with what the hub
+predicted for it at its time, so both figures are means over the same steps, whatever plans were in force.
 Exits 1 if the plan changed more than 5 times a minute or the prediction is off by more than a quarter.
 """
 import argparse
@@ -79,12 +80,23 @@ def run(binaries: Path, scenario: str, replicas: int, seconds: float, directory:
     return events
 
 
+def mean_prediction(rounds: list[tuple[float, int]], predictions: list[tuple[float, float]]) -> float:
+    """Over the steps of these rounds; a prediction is in force until the next one."""
+    total, steps, at = 0.0, 0, 0
+    for (_, before), (time_s, step) in zip(rounds, rounds[1:]):
+        while at + 1 < len(predictions) and predictions[at + 1][0] < time_s:
+            at += 1
+        total += (step - before) * predictions[at][1]
+        steps += step - before
+    return total / steps
+
+
 def result_of(events: Events, seconds: float) -> dict:
     half = [one for one in events.rounds if one[0] >= seconds / 2]
     measured = (half[-1][0] - half[0][0]) / (half[-1][1] - half[0][1])
     late = [status for time_s, status in events.statuses if time_s >= seconds / 2] or [events.statuses[-1][1]]
-    known = [status["predicted_step_time_s"] for status in late if status.get("predicted_step_time_s")]
-    predicted = statistics.median(known) if known else events.plans[-1]["predicted_step_time_s"]
+    predicted = mean_prediction(half, [(time_s, status["predicted_step_time_s"]) for time_s, status in events.statuses
+                                       if status.get("predicted_step_time_s")])
     waiting = [replica["waiting_share"] for status in late for replica in status["replicas"]]
     plans = [{key: plan[key] for key in ("time_s", "keep_ratio", "delay_steps", "period_steps", "merge",
                                          "predicted_step_time_s")} for plan in events.plans]
