@@ -16,13 +16,14 @@
 
 #include "apps/longhaul/book.h"
 #include "apps/longhaul/command.h"
+#include "apps/longhaul/installed.h"
 #include "apps/longhaul/interrupt.h"
-#include "apps/longhaul/job_options.h"
 #include "apps/longhaul/train_options.h"
 #include "bench/light_learner.h"
 #include "longhaul/base/memory.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/exchange/ask.h"
+#include "longhaul/job/task.h"
 #include "longhaul/sync/replica.h"
 #include "longhaul/telemetry/event_log.h"
 
@@ -49,7 +50,7 @@ struct Arguments {
 
 // What all replicas of the process share.
 struct Task {
-  lab::Job job;
+  Job job;
   std::size_t elements = 0;
   std::optional<Seconds> step_time;  // none: the scenario's
   std::size_t lanes = 1;
@@ -80,7 +81,7 @@ class LightReplica {
     const Result<Place> place =
         patiently([&](Deadline deadline) { return client.place(deadline); });
     if (!place.ok()) return place.error();
-    Result<EngineSetup> engine = lab::engine_setup(task_.job, layers());
+    Result<EngineSetup> engine = engine_setup(task_.job, layers());
     if (!engine.ok()) return engine.error();
     engine->slot = place->slot;
     LightLearner learner(place->slot, task_.elements);
@@ -211,7 +212,7 @@ Result<Task> task_for(const Arguments& arguments, const apps::HubAccess& access)
   const Result<v1::Task> told =
       ask_for_task(*connector, access.name, access.token, deadline_after(kAskTimeout));
   if (!told.ok()) return told.error();
-  Result<lab::Job> job = apps::job_of(*told);
+  Result<Job> job = job_of(*told, apps::catalogue());
   if (!job.ok()) return job.error();
   return Task{.job = std::move(job).value(),
               .elements = *elements,

@@ -23,9 +23,10 @@ ARROWS = {
     "grpc": ["transport"],
     "exchange": ["round", "link", "transport"],
     "sync": ["exchange", "plan", "telemetry"],
+    "job": ["sync"],
     "hub": ["sync", "transport", "telemetry", "access"],
-    "lab": ["sync", "telemetry"],
-    "trainer": ["sync", "telemetry"],
+    "lab": ["job", "telemetry"],
+    "trainer": ["job", "telemetry"],
     "apps": ["lab", "hub", "trainer", "telemetry", "grpc", "access"],
 }
 # What these measure by events, plan computes by formula. Comparing the two proves something only while neither

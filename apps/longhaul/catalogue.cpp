@@ -10,7 +10,7 @@
 #include "apps/longhaul/complain.h"
 #include "apps/longhaul/installed.h"
 #include "longhaul/base/units.h"
-#include "longhaul/lab/scenario.h"
+#include "longhaul/job/scenario.h"
 #include "longhaul/sync/recipe.h"
 
 namespace longhaul::apps {
@@ -32,7 +32,7 @@ void print_catalogue(const CatalogueJson& json) {
   std::cout << json.dump(2, ' ', false, CatalogueJson::error_handler_t::replace) << '\n';
 }
 
-CatalogueJson json_of_scenario(const lab::Scenario& scenario, const std::string& file) {
+CatalogueJson json_of_scenario(const Scenario& scenario, const std::string& file) {
   return {{"name", scenario.name},
           {"title", scenario.title},
           {"model", scenario.model.name},
@@ -45,13 +45,13 @@ CatalogueJson json_of_scenario(const lab::Scenario& scenario, const std::string&
 }
 
 int list_scenarios(bool json) {
-  const std::string directory = scenario_directory().string();
+  const Catalogue known = catalogue();
   CatalogueJson rows = CatalogueJson::array();
   std::string text;
-  for (const std::string& name : lab::built_in_scenarios(directory)) {
-    const Result<lab::Scenario> scenario = lab::load_scenario(name, directory, {});
+  for (const std::string& name : built_in_scenarios(known)) {
+    const Result<Scenario> scenario = load_scenario(name, known, {});
     if (!scenario.ok()) return complain("scenarios", scenario.error(), kExitFailed);
-    rows.push_back(json_of_scenario(*scenario, lab::scenario_path(name, directory).string()));
+    rows.push_back(json_of_scenario(*scenario, scenario_path(name, known).string()));
     text += padded(name, 17) + padded(scenario->model.name, 9) +
             padded(std::to_string(scenario->replicas.size()), 10) + scenario->title + '\n';
   }
@@ -64,10 +64,10 @@ int list_scenarios(bool json) {
 }
 
 int show_scenario(const CatalogueArguments& arguments) {
-  const std::string directory = scenario_directory().string();
-  const Result<lab::Scenario> scenario = lab::load_scenario(arguments.name, directory, {});
+  const Catalogue known = catalogue();
+  const Result<Scenario> scenario = load_scenario(arguments.name, known, {});
   if (!scenario.ok()) return complain("scenarios show", scenario.error(), kExitWrongUse);
-  const std::filesystem::path path = lab::scenario_path(arguments.name, directory);
+  const std::filesystem::path path = scenario_path(arguments.name, known);
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   if (arguments.json) {

@@ -14,7 +14,7 @@ void add_evaluate(CLI::App& program, Run& run, const std::vector<std::string>& w
   CLI::App* evaluate = add_evaluate_options(program, *arguments);
   evaluate->callback([=, &run] {
     run = [=] {
-      const Result<lab::Scenario> scenario = scenario_to_evaluate(*arguments);
+      const Result<Scenario> scenario = scenario_to_evaluate(*arguments);
       if (!scenario.ok()) return complain("evaluate", scenario.error(), kExitWrongUse);
       return complain("evaluate", become_torch_program(words), kExitFailed);
     };

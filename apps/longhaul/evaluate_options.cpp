@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "apps/longhaul/installed.h"
+#include "longhaul/job/task.h"
 #include "longhaul/lab/study.h"
 
 namespace longhaul::apps {
@@ -35,15 +36,9 @@ CLI::App* add_evaluate_options(CLI::App& program, EvaluateArguments& arguments) 
   return evaluate;
 }
 
-Result<lab::Scenario> scenario_to_evaluate(const EvaluateArguments& arguments) {
-  std::vector<lab::Setting> settings;
-  for (const std::string& text : arguments.settings) {
-    Result<lab::Setting> setting = lab::parse_setting(text);
-    if (!setting.ok()) return std::move(setting).error().within("--set");
-    settings.push_back(std::move(setting).value());
-  }
-  Result<lab::Scenario> scenario =
-      lab::load_scenario(arguments.scenario, scenario_directory().string(), settings);
+Result<Scenario> scenario_to_evaluate(const EvaluateArguments& arguments) {
+  Result<Scenario> scenario =
+      scenario_of({.scenario = arguments.scenario, .settings = arguments.settings}, catalogue());
   if (scenario.ok() && !arguments.data.empty()) scenario->data.path = arguments.data;
   return scenario;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "longhaul/base/result.h"
-#include "longhaul/lab/scenario.h"
+#include "longhaul/job/scenario.h"
 
 namespace longhaul::apps {
 
@@ -23,6 +23,6 @@ struct EvaluateArguments {
 CLI::App* add_evaluate_options(CLI::App& program, EvaluateArguments& arguments);
 
 // Reads the scenario that these arguments name. An error is wrong use.
-Result<lab::Scenario> scenario_to_evaluate(const EvaluateArguments& arguments);
+Result<Scenario> scenario_to_evaluate(const EvaluateArguments& arguments);
 
 }  // namespace longhaul::apps

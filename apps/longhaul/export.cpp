@@ -6,6 +6,7 @@
 
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
+#include "apps/longhaul/installed.h"
 #include "apps/longhaul/model_file.h"
 #include "apps/longhaul/task_file.h"
 #include "longhaul/base/file.h"
@@ -34,9 +35,9 @@ struct ExportedModel {
 Result<ExportedModel> model_of_hub(const std::string& directory) {
   const Result<v1::Task> task = read_task(directory);
   if (!task.ok()) return task.error();
-  const Result<lab::Job> job = job_of(*task);
+  const Result<Job> job = job_of(*task, catalogue());
   if (!job.ok()) return Error(job.error()).within(directory);
-  const Result<EngineSetup> engine = lab::engine_setup(*job, {});
+  const Result<EngineSetup> engine = engine_setup(*job, {});
   if (!engine.ok()) return engine.error();
   const Result<std::optional<RunRecord>> run = Journal::read_run(directory);
   if (!run.ok()) return run.error();

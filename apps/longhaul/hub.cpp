@@ -14,8 +14,8 @@
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
 #include "apps/longhaul/hub_service.h"
+#include "apps/longhaul/installed.h"
 #include "apps/longhaul/interrupt.h"
-#include "apps/longhaul/job_options.h"
 #include "apps/longhaul/log_options.h"
 #include "apps/longhaul/option_checks.h"
 #include "apps/longhaul/rate_option.h"
@@ -29,6 +29,7 @@
 #include "longhaul/base/workers.h"
 #include "longhaul/grpc/grpc_transport.h"
 #include "longhaul/hub/hub.h"
+#include "longhaul/job/task.h"
 #include "longhaul/telemetry/event_log.h"
 
 namespace longhaul::apps {
@@ -80,9 +81,9 @@ Result<std::uint64_t> most_elements(const HubArguments& arguments) {
 }
 
 Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) {
-  const Result<lab::Job> job = job_of(task);
+  const Result<Job> job = job_of(task, catalogue());
   if (!job.ok()) return job.error();
-  const Result<EngineSetup> engine = lab::engine_setup(*job, {});
+  const Result<EngineSetup> engine = engine_setup(*job, {});
   if (!engine.ok()) return engine.error();
   if (engine->recipe.is_free || engine->recipe.planner == PlannerKind::kClairvoyant)
     return Error{ErrorCode::kInvalidArgument, "--recipe: " + std::string(engine->recipe.name) +
@@ -94,7 +95,7 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
   if (!most.ok()) return most.error();
   std::vector<float> weights;
   weights.reserve(replicas);
-  for (const lab::ReplicaSettings& replica : job->scenario.replicas)
+  for (const ReplicaSettings& replica : job->scenario.replicas)
     weights.push_back(static_cast<float>(replica.weight));
   for (const auto& [option, count] :
        {std::pair("--least", arguments.least), std::pair("--start-with", arguments.start_with)}) {
@@ -162,9 +163,9 @@ Result<std::optional<access::DirectoryLock>> own_directory(const std::string& di
 }
 
 int print_hub_config(TaskRequest request, const v1::Task& task) {
-  const Result<lab::Job> job = job_of(task);
+  const Result<Job> job = job_of(task, catalogue());
   if (job.ok() && !job->scenario.train.stop) request.settings.emplace_back("train.stop=target");
-  const Result<std::string> text = config_text(request, {task.recipe()});
+  const Result<std::string> text = config_text(request, {task.recipe()}, catalogue());
   if (!text.ok()) return complain("hub", text.error(), kExitWrongUse);
   std::cout << *text;
   return kExitDone;

@@ -1,5 +1,7 @@
 #include "apps/longhaul/installed.h"
 
+#include "trainer/catalogue.h"
+
 namespace longhaul::apps {
 
 std::filesystem::path program_directory() {
@@ -7,8 +9,10 @@ std::filesystem::path program_directory() {
   return std::filesystem::read_symlink("/proc/self/exe", unreadable).parent_path();
 }
 
-std::filesystem::path scenario_directory() {
-  return program_directory().parent_path() / "share" / "longhaul" / "scenarios";
+Catalogue catalogue() {
+  Catalogue known = trainer::catalogue();
+  known.scenarios = program_directory().parent_path() / "share" / "longhaul" / "scenarios";
+  return known;
 }
 
 }  // namespace longhaul::apps

@@ -4,9 +4,12 @@
 
 #include <filesystem>
 
+#include "longhaul/job/scenario.h"
+
 namespace longhaul::apps {
 
 std::filesystem::path program_directory();
-std::filesystem::path scenario_directory();  // of the built-in scenarios
+// The built-in scenarios, and the models and data sets of the trainer.
+Catalogue catalogue();
 
 }  // namespace longhaul::apps

@@ -7,7 +7,7 @@
 #include "apps/longhaul/complain.h"
 #include "apps/longhaul/lab_options.h"
 #include "apps/longhaul/torch_program.h"
-#include "longhaul/lab/scenario_text.h"
+#include "longhaul/job/scenario_text.h"
 
 namespace longhaul::apps {
 namespace {
@@ -17,12 +17,11 @@ int print_config(const std::vector<lab::StudyPoint>& points) {
     return complain("lab", {ErrorCode::kInvalidArgument,
                             "--print-config: expected one seed and no --grid, which make " +
                                 std::to_string(points.size()) + " configurations"});
-  lab::Scenario scenario = points.front().scenario;
+  Scenario scenario = points.front().scenario;
   if (!scenario.train.stop) scenario.train.stop = "steps";  // what a lab does
   scenario.recipes.clear();
-  for (const lab::RecipeChoice& recipe : points.front().recipes)
-    scenario.recipes.push_back(recipe.text);
-  std::cout << lab::scenario_toml(scenario);
+  for (const RecipeChoice& recipe : points.front().recipes) scenario.recipes.push_back(recipe.text);
+  std::cout << scenario_toml(scenario);
   return kExitDone;
 }
 

@@ -123,8 +123,7 @@ Status LabFiles::add(const lab::RunResult& run) {
   return Done{};
 }
 
-Result<std::vector<lab::RunResult>> LabFiles::finish(const lab::Scenario& scenario,
-                                                     bool is_judged) {
+Result<std::vector<lab::RunResult>> LabFiles::finish(const Scenario& scenario, bool is_judged) {
   if (!events_.is_open() && kept_.empty()) return kept_;
   if (Status started = start(); !started.ok()) return started.error();
   Result<std::vector<lab::RunResult>> runs = read_runs(directory_);
@@ -162,7 +161,7 @@ Result<std::vector<lab::RunResult>> read_runs(const std::filesystem::path& direc
   return runs;
 }
 
-std::string lab_json(const lab::Scenario& scenario, const std::vector<lab::RunResult>& runs,
+std::string lab_json(const Scenario& scenario, const std::vector<lab::RunResult>& runs,
                      const std::optional<lab::Verdict>& verdict) {
   nlohmann::ordered_json json = results_json(scenario, runs, lab::Curves::kLeftOut);
   if (verdict) json["oracle"] = verdict_json(*verdict);

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "longhaul/base/result.h"
+#include "longhaul/job/scenario.h"
 #include "longhaul/lab/oracle.h"
 #include "longhaul/lab/results.h"
-#include "longhaul/lab/scenario.h"
 
 namespace longhaul::apps {
 
@@ -34,7 +34,7 @@ class LabFiles {
 
   // Writes results.json, results.csv and report.html from events.jsonl, unless there is no run and
   // none has begun. The runs, grouped by recipe. `is_judged`: by an oracle.
-  Result<std::vector<lab::RunResult>> finish(const lab::Scenario& scenario, bool is_judged = false);
+  Result<std::vector<lab::RunResult>> finish(const Scenario& scenario, bool is_judged = false);
 
   [[nodiscard]] std::filesystem::path report() const { return directory_ / "report.html"; }
   // Of the run that was interrupted.
@@ -58,7 +58,7 @@ std::string scenario_of(const std::filesystem::path& directory);
 Result<std::vector<lab::RunResult>> read_runs(const std::filesystem::path& directory);
 
 // What --json prints: results.json without the curves, and the verdict where one was asked for.
-std::string lab_json(const lab::Scenario& scenario, const std::vector<lab::RunResult>& runs,
+std::string lab_json(const Scenario& scenario, const std::vector<lab::RunResult>& runs,
                      const std::optional<lab::Verdict>& verdict);
 
 }  // namespace longhaul::apps

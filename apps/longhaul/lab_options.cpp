@@ -25,8 +25,7 @@ std::string footer() {
             std::string(recipe.summary) + '\n';
   }
   text += "\nBuilt-in scenarios:";
-  for (const std::string& name : lab::built_in_scenarios(scenario_directory().string()))
-    text += ' ' + name;
+  for (const std::string& name : built_in_scenarios(catalogue())) text += ' ' + name;
   return text +
          "\n\nExamples:\n"
          "  longhaul lab fashion-wan --recipe d-sgd,dd-ef-sgd\n"
@@ -43,7 +42,7 @@ Status check_replay(const lab::StudyRequest& request) {
   if (!request.grid.empty())
     return Error{ErrorCode::kInvalidArgument,
                  "--replay: not together with --grid; replay once for each value, with --set"};
-  for (const lab::Setting& setting : request.settings) {
+  for (const Setting& setting : request.settings) {
     const std::string table = setting.key.substr(0, setting.key.find('.'));
     if (table != "link" && table != "replica" && table != "target")
       return Error{ErrorCode::kInvalidArgument,
@@ -104,18 +103,18 @@ CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments) {
   return lab;
 }
 
-std::string study_digest(const lab::StudyRequest& request, const lab::Scenario& scenario) {
+std::string study_digest(const lab::StudyRequest& request, const Scenario& scenario) {
   std::ostringstream text;
   const auto add_file = [&](const std::filesystem::path& path) {
     const std::ifstream file(path, std::ios::binary);
     text << file.rdbuf();
     text.clear();  // an empty file is none the worse
   };
-  add_file(lab::scenario_path(request.scenario, request.built_in_directory));
-  for (const lab::Setting& setting : request.settings)
+  add_file(scenario_path(request.scenario, request.catalogue));
+  for (const Setting& setting : request.settings)
     text << '\n' << setting.key << '=' << setting.value;
   std::set<std::string> traces;
-  for (const lab::ReplicaSettings& replica : scenario.replicas) {
+  for (const ReplicaSettings& replica : scenario.replicas) {
     if (!replica.link.trace.empty() && traces.insert(replica.link.trace).second)
       add_file(replica.link.trace);
   }
@@ -127,18 +126,16 @@ std::string study_digest(const lab::StudyRequest& request, const lab::Scenario& 
 
 Result<lab::StudyRequest> study_request(const LabArguments& arguments) {
   lab::StudyRequest request{.scenario = arguments.scenario,
-                            .built_in_directory = scenario_directory().string(),
+                            .catalogue = catalogue(),
                             .recipes = split_list(arguments.recipes)};
   if (!arguments.seeds.empty()) {
     Result<std::vector<std::uint64_t>> seeds = lab::parse_seeds(arguments.seeds);
     if (!seeds.ok()) return std::move(seeds).error().within("--seed");
     request.seeds = std::move(seeds).value();
   }
-  for (const std::string& text : arguments.settings) {
-    Result<lab::Setting> setting = lab::parse_setting(text);
-    if (!setting.ok()) return std::move(setting).error().within("--set");
-    request.settings.push_back(std::move(setting).value());
-  }
+  Result<std::vector<Setting>> settings = parse_settings(arguments.settings);
+  if (!settings.ok()) return std::move(settings).error().within("--set");
+  request.settings = std::move(settings).value();
   for (const std::string& text : arguments.grid) {
     Result<lab::GridAxis> axis = lab::parse_grid_axis(text);
     if (!axis.ok()) return std::move(axis).error().within("--grid");

@@ -36,7 +36,7 @@ CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments);
 
 // Equal for calls whose runs can be compared: the text of the scenario, what is set over it, and
 // the traces that it names.
-std::string study_digest(const lab::StudyRequest& request, const lab::Scenario& scenario);
+std::string study_digest(const lab::StudyRequest& request, const Scenario& scenario);
 
 // Errors name the option.
 Result<lab::StudyRequest> study_request(const LabArguments& arguments);

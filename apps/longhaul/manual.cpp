@@ -8,7 +8,7 @@
 #include "apps/longhaul/complain.h"
 #include "apps/longhaul/installed.h"
 #include "longhaul/base/text.h"
-#include "longhaul/lab/scenario.h"
+#include "longhaul/job/scenario.h"
 #include "longhaul/sync/recipe.h"
 
 namespace longhaul::apps {
@@ -59,7 +59,7 @@ int run_man(const CLI::App& program, const std::vector<std::string>& words) {
 }
 
 Choices choices_of(const std::vector<CommandPage>& pages) {
-  Choices choices{{"scenario", lab::built_in_scenarios(scenario_directory().string())},
+  Choices choices{{"scenario", built_in_scenarios(catalogue())},
                   {"shell", kShells},
                   {"command", pages.front().commands}};
   for (const Recipe& recipe : all_recipes()) choices["recipe"].emplace_back(recipe.name);

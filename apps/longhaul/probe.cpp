@@ -7,12 +7,13 @@
 
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
-#include "apps/longhaul/job_options.h"
+#include "apps/longhaul/installed.h"
 #include "apps/longhaul/plan_options.h"
 #include "apps/longhaul/visit_options.h"
 #include "longhaul/base/units.h"
 #include "longhaul/exchange/ask.h"
 #include "longhaul/exchange/link_probe.h"
+#include "longhaul/job/task.h"
 #include "longhaul/plan/planner.h"
 #include "longhaul/sync/recipe.h"
 
@@ -63,7 +64,7 @@ Status complete(ProbedWork& work, Connector& connector, const HubAccess& access)
   const Result<v1::Task> task =
       ask_for_task(connector, access.name, access.token, deadline_after(kProbeTimeout));
   if (!task.ok()) return task.error();
-  const Result<lab::Job> job = job_of(*task);
+  const Result<Job> job = job_of(*task, catalogue());
   if (!job.ok()) return Error(job.error()).within("what the hub sent");
   work.compute = job->scenario.train.step_time;
   return Done{};

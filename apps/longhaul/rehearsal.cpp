@@ -24,17 +24,6 @@ Error failed(const std::string& what) { return Error{ErrorCode::kIo, what}; }
 
 std::string name_of_replica(std::size_t slot) { return "replica-" + std::to_string(slot); }
 
-// With the paths of the file that it is in, for links that follow a trace.
-Result<lab::Scenario> scenario_of(const TaskRequest& request) {
-  std::vector<lab::Setting> settings;
-  for (const std::string& text : request.settings) {
-    Result<lab::Setting> setting = lab::parse_setting(text);
-    if (!setting.ok()) return setting.error();
-    settings.push_back(std::move(setting).value());
-  }
-  return lab::load_scenario(request.scenario, scenario_directory().string(), settings);
-}
-
 }  // namespace
 
 Rehearsal::~Rehearsal() {
@@ -53,10 +42,10 @@ Result<lab::RunResult> Rehearsal::run() {
 }
 
 Status Rehearsal::start() {
-  Result<v1::Task> task = task_of(setup_.task);
+  Result<v1::Task> task = task_of(setup_.task, catalogue());
   if (!task.ok()) return task.error();
   task_ = std::move(task).value();
-  Result<lab::Job> job = job_of(task_);
+  Result<Job> job = job_of(task_, catalogue());
   if (!job.ok()) return job.error();
   job_ = std::move(job).value();
   view_.recipe = job_->recipe_text;
@@ -123,7 +112,7 @@ Status Rehearsal::start_evaluator() {
 }
 
 Status Rehearsal::start_seats() {
-  const Result<lab::Scenario> scenario = scenario_of(setup_.task);
+  const Result<Scenario> scenario = scenario_of(setup_.task, catalogue());
   if (!scenario.ok()) return scenario.error();
   Result<std::vector<SimulatedPeer>> peers = lab::free_peers_of(*scenario);
   if (!job_->recipe.recipe.is_free) peers = lab::peers_of(*scenario, job_->seed);

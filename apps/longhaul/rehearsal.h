@@ -15,9 +15,9 @@
 
 #include "apps/longhaul/child.h"
 #include "apps/longhaul/faults.h"
-#include "apps/longhaul/job_options.h"
 #include "apps/longhaul/round_audit.h"
 #include "longhaul/base/clock.h"
+#include "longhaul/job/task.h"
 #include "longhaul/lab/results.h"
 #include "longhaul/link/relay.h"
 
@@ -134,7 +134,7 @@ class Rehearsal {
   Setup setup_;
   Show show_;
   v1::Task task_;
-  std::optional<lab::Job> job_;
+  std::optional<Job> job_;
   std::optional<Faults> faults_;
   std::optional<Child> hub_;
   std::optional<Child> evaluator_;

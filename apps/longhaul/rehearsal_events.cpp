@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "apps/longhaul/rehearsal.h"
-#include "longhaul/lab/job.h"
+#include "longhaul/job/job.h"
 #include "longhaul/lab/run_json.h"
 #include "longhaul/lab/timing.h"
 #include "longhaul/plan/planner.h"
@@ -131,7 +131,7 @@ void Rehearsal::on_evaluator(const Json& event) {
 // From the scenario alone.
 std::optional<Seconds> Rehearsal::predicted_step_time() const {
   Conditions links;
-  for (const lab::ReplicaSettings& replica : job_->scenario.replicas)
+  for (const ReplicaSettings& replica : job_->scenario.replicas)
     links.push_back({.compute = replica.step_time,
                      .latency = replica.link.latency,
                      .up = replica.link.up,
@@ -139,7 +139,7 @@ std::optional<Seconds> Rehearsal::predicted_step_time() const {
   const Recipe& recipe = job_->recipe.recipe;
   if (recipe.is_free) return Paces(links).computing();
   const RoundSizes sizes(recipe.codec, parameters_, links.size(), {}, recipe.means_down(), layers_);
-  const Result<EngineSetup> setup = lab::engine_setup(*job_, layers_);
+  const Result<EngineSetup> setup = engine_setup(*job_, layers_);
   if (!setup.ok()) return std::nullopt;  // the hub refuses it too
   return make_planner(planner_setup(*setup), sizes)->first(links).step_time;
 }

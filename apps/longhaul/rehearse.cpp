@@ -6,6 +6,7 @@
 
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
+#include "apps/longhaul/installed.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/lab_files.h"
 #include "apps/longhaul/live_lines.h"
@@ -62,7 +63,7 @@ void tell_if_late(const lab::RunResult& run) {
 
 // What is to be rehearsed, checked before anything starts.
 struct Programme {
-  lab::Job job;  // of the first
+  Job job;  // of the first
   std::vector<std::string> settings;
   std::vector<std::string> recipes;
   std::vector<std::uint64_t> seeds{1};
@@ -77,9 +78,9 @@ Result<Programme> programme_of(const RehearseArguments& arguments) {
   programme.settings = arguments.settings;
   programme.settings.insert(programme.settings.begin(), "train.stop=target");
   const Result<v1::Task> first =
-      task_of({.scenario = arguments.scenario, .settings = programme.settings});
+      task_of({.scenario = arguments.scenario, .settings = programme.settings}, catalogue());
   if (!first.ok()) return first.error();
-  Result<lab::Job> job = job_of(*first);
+  Result<Job> job = job_of(*first, catalogue());
   if (!job.ok()) return job.error();
   programme.job = std::move(job).value();
   programme.recipes = split_list(arguments.recipes);
@@ -91,7 +92,8 @@ Result<Programme> programme_of(const RehearseArguments& arguments) {
   }
   for (const std::string& recipe : programme.recipes) {
     const Result<v1::Task> task =
-        task_of({.scenario = arguments.scenario, .settings = programme.settings, .recipe = recipe});
+        task_of({.scenario = arguments.scenario, .settings = programme.settings, .recipe = recipe},
+                catalogue());
     if (!task.ok()) return task.error();
   }
   programme.faults = {.count = arguments.faults, .seed = arguments.fault_seed};
@@ -150,7 +152,7 @@ int print_rehearsed_config(const RehearseArguments& arguments, const Programme& 
   const Result<std::string> text = config_text({.scenario = arguments.scenario,
                                                 .settings = programme.settings,
                                                 .seed = programme.seeds.front()},
-                                               programme.recipes);
+                                               programme.recipes, catalogue());
   if (!text.ok()) return complain("rehearse", text.error(), kExitWrongUse);
   std::cout << *text;
   return kExitDone;

@@ -4,6 +4,7 @@
 #include <map>
 #include <sstream>
 
+#include "apps/longhaul/installed.h"
 #include "longhaul/base/file.h"
 #include "longhaul/base/state.h"
 #include "longhaul/hub/journal.h"
@@ -113,17 +114,18 @@ Result<v1::Task> task_in(const std::string& directory, const AskedTask& asked) {
                  directory.empty()
                      ? "expected a scenario, or --dir with the directory of a run to go on with"
                      : directory + " holds no run to go on with: expected a scenario"};
-  if (!has_task) return task_of(request);
+  if (!has_task) return task_of(request, catalogue());
   Result<v1::Task> kept = read_task(directory);
   if (!kept.ok() && kept.error().code == ErrorCode::kCorruptPayload) {
-    if (is_named) return task_of(request);  // the hub compares its digest with that of the run
+    if (is_named)
+      return task_of(request, catalogue());  // the hub compares its digest with that of the run
     Error error = std::move(kept).error();
     error.message += "; name the scenario with the same settings, recipe and seed again to go on";
     return error;
   }
   if (!kept.ok()) return kept.error();
   if (is_named) {
-    Result<v1::Task> task = task_of(request);
+    Result<v1::Task> task = task_of(request, catalogue());
     const auto run = Journal::read_run(directory);
     if (!task.ok() || (run.ok() && !*run)) return task;  // nobody has joined it
     if (task->scenario_name() != kept->scenario_name())

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "apps/longhaul/job_options.h"
+#include "longhaul/job/task.h"
 
 namespace longhaul::apps {
 

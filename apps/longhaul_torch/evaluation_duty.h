@@ -9,7 +9,7 @@
 
 #include "apps/longhaul_torch/train_news.h"
 #include "longhaul/exchange/hub_client.h"
-#include "longhaul/lab/scenario.h"
+#include "longhaul/job/scenario.h"
 #include "longhaul/sync/scorer.h"
 
 namespace longhaul::apps {
@@ -17,7 +17,7 @@ namespace longhaul::apps {
 class EvaluationDuty {
  public:
   // All outlive it, the settings are copied.
-  EvaluationDuty(const lab::EvalSettings& settings, Workload& workload, HubClient& client,
+  EvaluationDuty(const EvalSettings& settings, Workload& workload, HubClient& client,
                  TrainNews& news)
       : settings_(settings), workload_(workload), client_(client), news_(news) {}
 
@@ -34,7 +34,7 @@ class EvaluationDuty {
  private:
   void tell(std::uint64_t steps, const Evaluation& score, bool is_closing);
 
-  lab::EvalSettings settings_;
+  EvalSettings settings_;
   Workload& workload_;
   HubClient& client_;
   TrainNews& news_;

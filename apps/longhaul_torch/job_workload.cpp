@@ -6,7 +6,7 @@ namespace longhaul::apps {
 namespace {
 
 // Sizes that the scenario leaves at 0 are the model's own.
-trainer::ModelOptions model_options(const lab::ModelSettings& model) {
+trainer::ModelOptions model_options(const ModelSettings& model) {
   trainer::ModelOptions options;
   const auto put = [&options](const char* name, std::size_t value) {
     if (value > 0) options[name] = static_cast<double>(value);
@@ -20,7 +20,7 @@ trainer::ModelOptions model_options(const lab::ModelSettings& model) {
 
 }  // namespace
 
-Result<std::unique_ptr<Workload>> workload_of(const lab::Scenario& scenario, std::uint64_t seed,
+Result<std::unique_ptr<Workload>> workload_of(const Scenario& scenario, std::uint64_t seed,
                                               const ThreadCounts& threads) {
   const Result<trainer::SplitKind> split = trainer::parse_split(scenario.data.split);
   if (!split.ok()) return split.error();

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "longhaul/base/result.h"
-#include "longhaul/lab/scenario.h"
+#include "longhaul/job/scenario.h"
 #include "longhaul/sync/learner.h"
 
 namespace longhaul::apps {
@@ -16,7 +16,7 @@ struct ThreadCounts {
 };
 
 // An error says what data is missing and where it was looked for.
-Result<std::unique_ptr<Workload>> workload_of(const lab::Scenario& scenario, std::uint64_t seed,
+Result<std::unique_ptr<Workload>> workload_of(const Scenario& scenario, std::uint64_t seed,
                                               const ThreadCounts& threads);
 
 }  // namespace longhaul::apps

@@ -55,7 +55,7 @@ class Study {
           workload_of(point.scenario, point.seed, {.evaluation = workers_.count()});
       if (!workload.ok()) return workload.error();
       if (Status started = files_.start(); !started.ok()) return started;
-      for (const lab::RecipeChoice& recipe : point.recipes) {
+      for (const RecipeChoice& recipe : point.recipes) {
         if (is_interrupted()) return Done{};
         if (is_done(point, recipe)) continue;
         if (Status status = run_one(point, recipe, **workload); !status.ok()) {
@@ -74,7 +74,7 @@ class Study {
                                         : lab::Progress::Style::kRewrittenLine;
   }
 
-  [[nodiscard]] bool is_done(const StudyPoint& point, const lab::RecipeChoice& recipe) const {
+  [[nodiscard]] bool is_done(const StudyPoint& point, const RecipeChoice& recipe) const {
     return std::ranges::any_of(files_.kept(), [&](const RunResult& run) {
       return run.recipe == recipe.text && run.settings == point.settings && run.seed == point.seed;
     });
@@ -88,15 +88,14 @@ class Study {
     return runs;
   }
 
-  [[nodiscard]] RunIdentity identity_of(const StudyPoint& point,
-                                        const lab::RecipeChoice& recipe) const {
+  [[nodiscard]] RunIdentity identity_of(const StudyPoint& point, const RecipeChoice& recipe) const {
     return {{"study", setup_.digest},
             {"recipe", recipe.text},
             {"settings", point.settings},
             {"seed", std::to_string(point.seed)}};
   }
 
-  Status run_one(const StudyPoint& point, const lab::RecipeChoice& recipe, Workload& workload) {
+  Status run_one(const StudyPoint& point, const RecipeChoice& recipe, Workload& workload) {
     std::string name = recipe.text + ", seed " + std::to_string(point.seed);
     if (!point.settings.empty()) name += ", " + point.settings;
     progress_.start_run(name);
@@ -144,7 +143,7 @@ class Study {
   lab::Progress progress_;
 };
 
-void print_results(const LabArguments& arguments, const lab::Scenario& scenario,
+void print_results(const LabArguments& arguments, const Scenario& scenario,
                    const std::vector<RunResult>& runs, const LabFiles& files) {
   std::optional<lab::Verdict> verdict;
   if (arguments.oracle) verdict = lab::verdict_of(runs);
@@ -164,7 +163,7 @@ bool is_asked_for(const std::vector<T>& list, const T& one) {
 
 // All runs of the directory, or those of the recipes and seeds that are asked for. What cannot be
 // replayed is left out and named.
-Status replay_runs(const std::string& directory, const lab::Scenario& scenario,
+Status replay_runs(const std::string& directory, const Scenario& scenario,
                    const lab::StudyRequest& wanted, LabFiles& files) {
   const auto is_kept = [&](const RunResult& run) {
     return std::ranges::any_of(files.kept(), [&](const RunResult& kept) {
@@ -201,7 +200,7 @@ Status replay_runs(const std::string& directory, const lab::Scenario& scenario,
   return Done{};
 }
 
-std::filesystem::path directory_of(const LabArguments& arguments, const lab::Scenario& scenario) {
+std::filesystem::path directory_of(const LabArguments& arguments, const Scenario& scenario) {
   if (!arguments.out.empty()) return arguments.out;
   return std::filesystem::path("longhaul-results") /
          (scenario.name + (arguments.replay.empty() ? "" : "-replay"));
@@ -214,7 +213,7 @@ int run_lab(const LabArguments& arguments) {
   if (!request.ok()) return complain("lab", request.error(), kExitWrongUse);
   const Result<std::vector<StudyPoint>> points = lab::study_points(*request);
   if (!points.ok()) return complain("lab", points.error(), kExitWrongUse);
-  const lab::Scenario& scenario = points->front().scenario;
+  const Scenario& scenario = points->front().scenario;
   const std::filesystem::path out = directory_of(arguments, scenario);
   std::error_code ignored;
   if (!arguments.replay.empty() && std::filesystem::equivalent(out, arguments.replay, ignored))

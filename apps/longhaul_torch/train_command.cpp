@@ -7,13 +7,14 @@
 
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
+#include "apps/longhaul/installed.h"
 #include "apps/longhaul/interrupt.h"
-#include "apps/longhaul/job_options.h"
 #include "apps/longhaul_torch/await_hub.h"
 #include "apps/longhaul_torch/job_workload.h"
 #include "apps/longhaul_torch/train_run.h"
 #include "longhaul/base/file.h"
 #include "longhaul/base/memory.h"
+#include "longhaul/job/task.h"
 #include "longhaul/telemetry/event_log.h"
 
 namespace longhaul::apps {
@@ -21,7 +22,7 @@ namespace {
 
 // Scores copies of the shared model: "STEP TIME FILE" on each line of standard input. STEP 0 takes
 // all held-out data.
-int evaluate(const lab::Job& job, Workload& workload) {
+int evaluate(const Job& job, Workload& workload) {
   std::size_t step = 0;
   double time_s = 0;
   std::string file;
@@ -64,7 +65,7 @@ int run_train(const TrainArguments& arguments) {
       await_task(*connector, *access, *wait, Log(log_level(arguments.log)).named("train"));
   if (is_interrupted()) return kExitInterrupted;
   if (!task.ok()) return complain("train", task.error());
-  Result<lab::Job> job = job_of(*task);
+  Result<Job> job = job_of(*task, catalogue());
   if (!job.ok()) return complain("train", Error(job.error()).within("what the hub sent"));
   if (!arguments.data.empty()) job->scenario.data.path = arguments.data;
   Result<std::optional<State>> checkpoint = find_checkpoint(arguments, *checkpoints);

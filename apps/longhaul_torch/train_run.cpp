@@ -114,7 +114,7 @@ class Trainer {
     slot_ = place->slot;
     if (slot_ >= job_.scenario.replicas.size() || (resumed_ && slot_ != wanted))
       return Error{ErrorCode::kMismatch, "the hub gave a slot that is not this replica's"};
-    Result<EngineSetup> engine = lab::engine_setup(job_, workload_->layers());
+    Result<EngineSetup> engine = engine_setup(job_, workload_->layers());
     if (!engine.ok()) return engine.error();
     engine->slot = slot_;
     learner_ = workload_->make_learner(slot_);
@@ -327,7 +327,7 @@ class Trainer {
   HubAccess access_;
   CheckpointOptions checkpoints_;
   std::optional<State> resumed_;  // to go on from, until it has
-  lab::Job job_;
+  Job job_;
   std::unique_ptr<Workload> workload_;
   RunIdentity identity_;
   std::unique_ptr<Connector> connector_;

@@ -7,7 +7,7 @@
 #include "apps/longhaul/train_options.h"
 #include "longhaul/base/result.h"
 #include "longhaul/base/state.h"
-#include "longhaul/lab/job.h"
+#include "longhaul/job/job.h"
 #include "longhaul/sync/learner.h"
 #include "proto/longhaul.pb.h"
 
@@ -28,7 +28,7 @@ struct Beginning {
   CheckpointOptions checkpoints;
   std::optional<State> checkpoint;  // to go on from
   v1::Task task;                    // of the hub
-  lab::Job job;                     // what it says, and where the data lies here
+  Job job;                          // what it says, and where the data lies here
   std::unique_ptr<Workload> workload;
   std::size_t threads = 1;
 };

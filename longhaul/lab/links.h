@@ -6,7 +6,7 @@
 
 #include "longhaul/base/result.h"
 #include "longhaul/exchange/simulated.h"
-#include "longhaul/lab/scenario.h"
+#include "longhaul/job/scenario.h"
 
 namespace longhaul::lab {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "longhaul/exchange/simulated.h"
+#include "longhaul/job/scenario.h"
 #include "longhaul/lab/results.h"
-#include "longhaul/lab/scenario.h"
 #include "longhaul/plan/measurements.h"
 #include "longhaul/plan/planner.h"
 #include "longhaul/sync/recipe.h"

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "longhaul/base/result.h"
+#include "longhaul/job/scenario.h"
 #include "longhaul/lab/results.h"
-#include "longhaul/lab/scenario.h"
 
 namespace longhaul::lab {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "longhaul/job/scenario.h"
 #include "longhaul/lab/oracle.h"
 #include "longhaul/lab/results.h"
-#include "longhaul/lab/scenario.h"
 
 namespace longhaul::lab {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "longhaul/job/scenario.h"
 #include "longhaul/lab/oracle.h"
 #include "longhaul/lab/results.h"
-#include "longhaul/lab/scenario.h"
 #include "longhaul/lab/summary.h"
 
 namespace longhaul::lab {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "longhaul/base/result.h"
+#include "longhaul/job/scenario.h"
 #include "longhaul/lab/oracle.h"
 #include "longhaul/lab/results.h"
-#include "longhaul/lab/scenario.h"
 #include "longhaul/telemetry/event_log.h"
 
 namespace longhaul::lab {

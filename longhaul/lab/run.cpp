@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "longhaul/codec/digest.h"
-#include "longhaul/lab/job.h"
+#include "longhaul/job/job.h"
 #include "longhaul/lab/links.h"
 #include "longhaul/lab/live_planner.h"
 #include "longhaul/lab/results_json.h"

@@ -8,28 +8,12 @@
 #include "longhaul/base/result.h"
 #include "longhaul/base/state.h"
 #include "longhaul/base/workers.h"
+#include "longhaul/job/recipe_choice.h"
+#include "longhaul/job/scenario.h"
 #include "longhaul/lab/results.h"
-#include "longhaul/lab/scenario.h"
 #include "longhaul/sync/learner.h"
-#include "longhaul/sync/recipe.h"
 
 namespace longhaul::lab {
-
-// "dd-ef-sgd:keep_ratio=0.05:delay_steps=3"
-struct RecipeChoice {
-  std::string name;
-  RecipeSettings settings;
-  std::string text;  // as it was written
-};
-Result<RecipeChoice> parse_recipe_choice(const std::string& text);
-
-// The row of the recipe with the scenario's settings of it and then the choice's put over it, and
-// the learning rate. An error where they do not fit together.
-struct ChosenRecipe {
-  Recipe recipe;
-  double lr = 0;
-};
-Result<ChosenRecipe> chosen_recipe(const Scenario& scenario, const RecipeChoice& choice);
 
 struct RunRequest {
   RecipeChoice recipe;

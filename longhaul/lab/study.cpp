@@ -67,8 +67,7 @@ Result<std::vector<StudyPoint>> study_points(const StudyRequest& request) {
   for (const std::vector<Setting>& chosen : combinations(request.grid)) {
     std::vector<Setting> settings = request.settings;
     settings.insert(settings.end(), chosen.begin(), chosen.end());
-    Result<Scenario> scenario =
-        load_scenario(request.scenario, request.built_in_directory, settings);
+    Result<Scenario> scenario = load_scenario(request.scenario, request.catalogue, settings);
     if (!scenario.ok()) return scenario.error();
     Result<std::vector<RecipeChoice>> recipes = choices_of(request, *scenario);
     if (!recipes.ok()) return recipes.error();
@@ -80,14 +79,6 @@ Result<std::vector<StudyPoint>> study_points(const StudyRequest& request) {
     }
   }
   return points;
-}
-
-Result<Setting> parse_setting(std::string_view text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string_view::npos || equals == 0)
-    return wrong_use("expected table.key=value, got " + std::string(text));
-  return Setting{.key = std::string(text.substr(0, equals)),
-                 .value = std::string(text.substr(equals + 1))};
 }
 
 Result<GridAxis> parse_grid_axis(std::string_view text) {

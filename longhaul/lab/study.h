@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "longhaul/base/result.h"
+#include "longhaul/job/scenario.h"
 #include "longhaul/lab/run.h"
-#include "longhaul/lab/scenario.h"
 
 namespace longhaul::lab {
 
@@ -20,7 +20,7 @@ struct GridAxis {
 
 struct StudyRequest {
   std::string scenario;  // name or path
-  std::string built_in_directory;
+  Catalogue catalogue;
   std::vector<std::string> recipes;  // empty: the scenario's
   std::vector<std::uint64_t> seeds;  // empty: the scenario's
   std::vector<Setting> settings;
@@ -39,7 +39,6 @@ struct StudyPoint {
 Result<std::vector<StudyPoint>> study_points(const StudyRequest& request);
 
 // As people write them on the command line.
-Result<Setting> parse_setting(std::string_view text);                   // table.key=value
 Result<GridAxis> parse_grid_axis(std::string_view text);                // table.key=value,value
 Result<std::vector<std::uint64_t>> parse_seeds(std::string_view text);  // 1,2,3
 

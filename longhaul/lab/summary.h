@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "longhaul/job/scenario.h"
 #include "longhaul/lab/results.h"
-#include "longhaul/lab/scenario.h"
 
 namespace longhaul::lab {
 

@@ -1,8 +1,8 @@
 // What follows from the times of a run's steps and evaluations.
 #pragma once
 
+#include "longhaul/job/scenario.h"
 #include "longhaul/lab/results.h"
-#include "longhaul/lab/scenario.h"
 
 namespace longhaul::lab {
 

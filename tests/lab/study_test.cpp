@@ -3,13 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/job/catalogue_of_tests.h"
+
 namespace longhaul::lab {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-StudyRequest smoke() { return {.scenario = "smoke", .built_in_directory = "scenarios"}; }
+StudyRequest smoke() { return {.scenario = "smoke", .catalogue = catalogue_of_tests()}; }
 
 TEST(Study, RunsTheRecipesAndTheSeedOfTheScenarioByDefault) {
   const auto points = study_points(smoke());

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "trainer/catalogue.h"
+
 namespace longhaul::trainer {
 namespace {
 
@@ -13,10 +15,13 @@ std::string complaint(const ModelConfig& config) {
   return chosen.ok() ? "ok" : chosen.error().message;
 }
 
-TEST(ModelTable, HoldsTheFiveModels) {
-  std::vector<std::string> names;
-  for (const ModelEntry& entry : model_table()) names.emplace_back(entry.name);
-  EXPECT_THAT(names, testing::ElementsAre("softmax", "mlp", "cnn", "resnet", "gpt"));
+TEST(ModelTable, HoldsTheModelsOfTheCatalogue) {
+  std::vector<std::string> images;
+  std::vector<std::string> text;
+  for (const ModelEntry& entry : model_table())
+    (entry.input == InputKind::kText ? text : images).emplace_back(entry.name);
+  EXPECT_EQ(images, catalogue().image_models);
+  EXPECT_EQ(text, catalogue().text_models);
 }
 
 TEST(ModelTable, DefaultsAreWithinTheirOwnRanges) {

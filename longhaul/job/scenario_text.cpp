@@ -1,11 +1,11 @@
-#include "longhaul/lab/scenario_text.h"
+#include "longhaul/job/scenario_text.h"
 
 #include <filesystem>
 
-#include "longhaul/lab/run.h"
-#include "longhaul/lab/scenario_keys.h"
+#include "longhaul/job/recipe_choice.h"
+#include "longhaul/job/scenario_keys.h"
 
-namespace longhaul::lab {
+namespace longhaul {
 namespace {
 
 void make_absolute(std::string& path) {
@@ -62,7 +62,7 @@ std::string replica_tables(const std::vector<ScenarioKey>& keys,
 }  // namespace
 
 std::string scenario_toml(const Scenario& scenario) {
-  const std::vector<ScenarioKey> keys = scenario_keys();
+  const std::vector<ScenarioKey> keys = scenario_keys({});
   Draft draft;
   draft.scenario = scenario;
   make_absolute(draft.scenario.data.path);
@@ -87,4 +87,4 @@ std::string scenario_toml(const Scenario& scenario) {
   return text;
 }
 
-}  // namespace longhaul::lab
+}  // namespace longhaul

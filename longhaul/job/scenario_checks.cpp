@@ -1,13 +1,13 @@
-#include "longhaul/lab/scenario_checks.h"
+#include "longhaul/job/scenario_checks.h"
 
 #include <algorithm>
 #include <string_view>
 
 #include "longhaul/base/text.h"
-#include "longhaul/lab/run.h"
+#include "longhaul/job/recipe_choice.h"
 #include "longhaul/sync/recipe.h"
 
-namespace longhaul::lab {
+namespace longhaul {
 namespace {
 
 // Short forms that people try and that no edit distance finds.
@@ -82,8 +82,8 @@ std::string unknown_key(const std::string& full_name, const std::string& table,
                              : "; did you mean " + suggestion + '?');
 }
 
-Status check_scenario(const Scenario& scenario, const std::string& file_name,
-                      const Places& places) {
+Status check_scenario(const Scenario& scenario, const std::string& file_name, const Places& places,
+                      const Catalogue& catalogue) {
   const auto place = [&](const std::string& key) {
     const auto found = places.find(key);
     return found == places.end() ? file_name : found->second;
@@ -101,13 +101,16 @@ Status check_scenario(const Scenario& scenario, const std::string& file_name,
                   "train.warmup_steps: expected at most train.steps (" +
                       std::to_string(scenario.train.steps) + "), got " +
                       std::to_string(scenario.train.warmup_steps));
-  const bool is_text = scenario.data.kind == "text";
-  if (is_text != (scenario.model.name == "gpt"))
-    return misfit(place("model.name"), "model.name: expected " +
-                                           std::string(is_text ? "gpt" : "a model of images") +
-                                           " for data.kind = \"" + scenario.data.kind + "\", got " +
-                                           scenario.model.name);
+  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  const bool is_text = has(catalogue.text_data, scenario.data.kind);
+  if (is_text != has(catalogue.text_models, scenario.model.name))
+    return misfit(
+        place("model.name"),
+        "model.name: expected " + (is_text ? joined(catalogue.text_models) : "a model of images") +
+            " for data.kind = \"" + scenario.data.kind + "\", got " + scenario.model.name);
   return check_recipes(scenario, file_name, places);
 }
 
-}  // namespace longhaul::lab
+}  // namespace longhaul

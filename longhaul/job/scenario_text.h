@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "longhaul/lab/scenario.h"
+#include "longhaul/job/scenario.h"
 
-namespace longhaul::lab {
+namespace longhaul {
 
 // Parses to the same scenario, except for its name, and that prints as the same text. Paths are
 // absolute, so that the file may lie anywhere. Comments say what each recipe comes to.
 std::string scenario_toml(const Scenario& scenario);
 
-}  // namespace longhaul::lab
+}  // namespace longhaul

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "longhaul/lab/scenario.h"
+#include "longhaul/job/scenario.h"
 
-namespace longhaul::lab {
+namespace longhaul {
 
 // A value as it was written.
 struct RawValue {
@@ -51,6 +51,6 @@ struct ScenarioKey {
   [[nodiscard]] std::string full_name() const { return table.empty() ? name : table + '.' + name; }
 };
 
-std::vector<ScenarioKey> scenario_keys();
+std::vector<ScenarioKey> scenario_keys(const Catalogue& catalogue);
 
-}  // namespace longhaul::lab
+}  // namespace longhaul

@@ -1,24 +1,26 @@
-#include "longhaul/lab/scenario_text.h"
+#include "longhaul/job/scenario_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include "tests/job/catalogue_of_tests.h"
 
-namespace longhaul::lab {
+namespace longhaul {
 namespace {
 
 using testing::HasSubstr;
 
 // The text of what `text` parses to.
 std::string again(const std::string& text) {
-  const Result<Scenario> scenario = parse_scenario(text, "elsewhere/other.toml", {});
+  const Result<Scenario> scenario =
+      parse_scenario(text, "elsewhere/other.toml", {}, catalogue_of_tests());
   return scenario.ok() ? scenario_toml(*scenario) : scenario.error().message;
 }
 
 TEST(ScenarioText, EveryBuiltInScenarioReadsBackAsItself) {
-  for (const std::string& name : built_in_scenarios("scenarios")) {
-    const Result<Scenario> scenario = load_scenario(name, "scenarios", {});
+  for (const std::string& name : built_in_scenarios(catalogue_of_tests())) {
+    const Result<Scenario> scenario = load_scenario(name, catalogue_of_tests(), {});
     ASSERT_TRUE(scenario.ok()) << scenario.error().message;
     const std::string text = scenario_toml(*scenario);
     EXPECT_EQ(again(text), text) << name;
@@ -26,7 +28,7 @@ TEST(ScenarioText, EveryBuiltInScenarioReadsBackAsItself) {
 }
 
 TEST(ScenarioText, HasWhatWasSetOverTheFile) {
-  const Result<Scenario> scenario = load_scenario("smoke", "scenarios",
+  const Result<Scenario> scenario = load_scenario("smoke", catalogue_of_tests(),
                                                   {{"train.lr", "0.123456789"},
                                                    {"link.up", "1234567bit"},
                                                    {"train.step_time", "12.3456789ms"},
@@ -45,17 +47,17 @@ TEST(ScenarioText, HasWhatWasSetOverTheFile) {
 }
 
 TEST(ScenarioText, EqualReplicasShareATable) {
-  const Result<Scenario> scenario = load_scenario("smoke", "scenarios", {});
+  const Result<Scenario> scenario = load_scenario("smoke", catalogue_of_tests(), {});
   const std::string text = scenario_toml(*scenario);
   EXPECT_THAT(text, HasSubstr("\n[[replica]]\ncount = 2\n"));
   EXPECT_THAT(text, HasSubstr("\n[[replica]]\ncount = 1\nup = \"400kbit\"\n"));
 }
 
 TEST(ScenarioText, PathsAreAbsolute) {
-  const Result<Scenario> scenario = load_scenario("fashion-varying", "scenarios", {});
+  const Result<Scenario> scenario = load_scenario("fashion-varying", catalogue_of_tests(), {});
   const std::filesystem::path trace = std::filesystem::absolute("scenarios/varying.csv");
   EXPECT_THAT(scenario_toml(*scenario), HasSubstr("trace = \"" + trace.string() + '"'));
 }
 
 }  // namespace
-}  // namespace longhaul::lab
+}  // namespace longhaul

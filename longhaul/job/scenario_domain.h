@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "longhaul/base/units.h"
-#include "longhaul/lab/scenario_keys.h"
+#include "longhaul/job/scenario_keys.h"
 
-namespace longhaul::lab {
+namespace longhaul {
 
 template <typename T>
 struct Domain {
@@ -34,4 +34,4 @@ Domain<std::string> codec_name();
 Domain<std::string> one_of(const std::vector<std::string>& names);
 Domain<std::vector<std::string>> text_list(const std::string& expected);
 
-}  // namespace longhaul::lab
+}  // namespace longhaul

@@ -1,13 +1,13 @@
-#include "longhaul/lab/scenario_keys.h"
+#include "longhaul/job/scenario_keys.h"
 
 #include <limits>
 #include <type_traits>
 #include <utility>
 
-#include "longhaul/lab/scenario_domain.h"
+#include "longhaul/job/scenario_domain.h"
 #include "longhaul/sync/recipe.h"
 
-namespace longhaul::lab {
+namespace longhaul {
 namespace {
 
 constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
@@ -61,15 +61,25 @@ ScenarioKey with_fallback(ScenarioKey key, const std::string& fallback) {
 // clang-format on
 // NOLINTEND(bugprone-macro-parentheses)
 
-void add_model_and_data(std::vector<ScenarioKey>& keys) {
+// A name of either list; without any, every name.
+Domain<std::string> one_of_both(std::vector<std::string> names,
+                                const std::vector<std::string>& more,
+                                const std::string& otherwise) {
+  names.insert(names.end(), more.begin(), more.end());
+  return names.empty() ? any_text(otherwise) : one_of(names);
+}
+
+void add_model_and_data(std::vector<ScenarioKey>& keys, const Catalogue& catalogue) {
   const Domain<std::uint64_t> size = whole(0, kMillion);
-  keys.push_back(row("model", "name", one_of({"softmax", "mlp", "cnn", "resnet", "gpt"}),
+  keys.push_back(row("model", "name",
+                     one_of_both(catalogue.image_models, catalogue.text_models, "a model's name"),
                      LONGHAUL_FIELD(scenario.model.name)));
   keys.push_back(row("model", "layers", size, LONGHAUL_FIELD(scenario.model.layers)));
   keys.push_back(row("model", "width", size, LONGHAUL_FIELD(scenario.model.width)));
   keys.push_back(row("model", "heads", size, LONGHAUL_FIELD(scenario.model.heads)));
   keys.push_back(row("model", "context", size, LONGHAUL_FIELD(scenario.model.context)));
-  keys.push_back(row("data", "kind", one_of({"fashion-mnist", "mnist", "cifar-10", "text"}),
+  keys.push_back(row("data", "kind",
+                     one_of_both(catalogue.image_data, catalogue.text_data, "a data set's name"),
                      LONGHAUL_FIELD(scenario.data.kind)));
   keys.push_back(path_row(row("data", "path", any_text("a directory or, for text, a file"),
                               LONGHAUL_FIELD(scenario.data.path))));
@@ -163,12 +173,12 @@ void add_recipe(std::vector<ScenarioKey>& keys) {
 
 }  // namespace
 
-std::vector<ScenarioKey> scenario_keys() {
+std::vector<ScenarioKey> scenario_keys(const Catalogue& catalogue) {
   std::vector<ScenarioKey> keys;
   keys.push_back(row("", "title", any_text("a line of text"), LONGHAUL_FIELD(scenario.title)));
   keys.push_back(row("", "recipes", text_list(R"(a list of recipes such as ["d-sgd", "dga"])"),
                      LONGHAUL_FIELD(scenario.recipes)));
-  add_model_and_data(keys);
+  add_model_and_data(keys, catalogue);
   add_train(keys);
   add_eval_and_target(keys);
   add_link(keys, "link", LONGHAUL_FIELD(link));
@@ -179,4 +189,4 @@ std::vector<ScenarioKey> scenario_keys() {
 
 #undef LONGHAUL_FIELD
 
-}  // namespace longhaul::lab
+}  // namespace longhaul

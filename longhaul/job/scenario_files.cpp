@@ -6,9 +6,9 @@
 
 #include "longhaul/base/file.h"
 #include "longhaul/base/text.h"
-#include "longhaul/lab/scenario.h"
+#include "longhaul/job/scenario.h"
 
-namespace longhaul::lab {
+namespace longhaul {
 namespace {
 
 std::vector<std::string> scenarios_in(const std::filesystem::path& directory) {
@@ -49,35 +49,33 @@ Error no_such_scenario(const std::string& name, const std::string& built_in) {
 
 }  // namespace
 
-std::filesystem::path scenario_path(const std::string& name_or_path,
-                                    const std::string& built_in_directory) {
+std::filesystem::path scenario_path(const std::string& name_or_path, const Catalogue& catalogue) {
   const bool is_path =
       name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".toml");
   if (is_path) return name_or_path;
-  return std::filesystem::path(built_in_directory) / (name_or_path + ".toml");
+  return std::filesystem::path(catalogue.scenarios) / (name_or_path + ".toml");
 }
 
-Result<Scenario> load_scenario(const std::string& name_or_path,
-                               const std::string& built_in_directory,
+Result<Scenario> load_scenario(const std::string& name_or_path, const Catalogue& catalogue,
                                const std::vector<Setting>& settings) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 24U;
-  const std::filesystem::path path = scenario_path(name_or_path, built_in_directory);
+  const std::filesystem::path path = scenario_path(name_or_path, catalogue);
   std::error_code unreadable;
   if (path != name_or_path && !std::filesystem::exists(path, unreadable))
-    return no_such_scenario(name_or_path, built_in_directory);
+    return no_such_scenario(name_or_path, catalogue.scenarios);
   Result<ByteBuffer> bytes = read_file(path, kMostBytes);
   if (!bytes.ok()) {
     Error error = std::move(bytes).error();
     if (error.code == ErrorCode::kNotFound)
-      error.message += meant_instead(path, built_in_directory);
+      error.message += meant_instead(path, catalogue.scenarios);
     return error;
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-  return parse_scenario(text, path.string(), settings);
+  return parse_scenario(text, path.string(), settings, catalogue);
 }
 
-std::vector<std::string> built_in_scenarios(const std::string& built_in_directory) {
-  return scenarios_in(built_in_directory);
+std::vector<std::string> built_in_scenarios(const Catalogue& catalogue) {
+  return scenarios_in(catalogue.scenarios);
 }
 
-}  // namespace longhaul::lab
+}  // namespace longhaul

@@ -1,14 +1,15 @@
+#include "longhaul/job/recipe_choice.h"
+
 #include <algorithm>
 #include <set>
 #include <sstream>
 
 #include "longhaul/base/text.h"
-#include "longhaul/lab/run.h"
-#include "longhaul/lab/scenario_keys.h"
+#include "longhaul/job/scenario_keys.h"
 #include "longhaul/sync/optimizer.h"
 #include "longhaul/sync/recipe.h"
 
-namespace longhaul::lab {
+namespace longhaul {
 namespace {
 
 Error bad(const std::string& text, const std::string& expected) {
@@ -16,7 +17,7 @@ Error bad(const std::string& text, const std::string& expected) {
 }
 
 std::vector<ScenarioKey> recipe_keys() {
-  std::vector<ScenarioKey> keys = scenario_keys();
+  std::vector<ScenarioKey> keys = scenario_keys({});
   std::erase_if(keys, [](const ScenarioKey& key) { return key.table != "recipe"; });
   return keys;
 }
@@ -167,4 +168,4 @@ Result<RecipeChoice> parse_recipe_choice(const std::string& text) {
   return choice;
 }
 
-}  // namespace longhaul::lab
+}  // namespace longhaul

@@ -15,10 +15,20 @@
 #include "longhaul/base/units.h"
 #include "longhaul/sync/target.h"
 
-namespace longhaul::lab {
+namespace longhaul {
+
+// The built-in scenarios, and the models and data sets that a scenario may name. The trainer fills
+// in those that it has; without any, every name is accepted.
+struct Catalogue {
+  std::string scenarios;  // their directory
+  std::vector<std::string> image_models;
+  std::vector<std::string> text_models;
+  std::vector<std::string> image_data;
+  std::vector<std::string> text_data;
+};
 
 struct ModelSettings {
-  std::string name = "cnn";  // softmax, mlp, cnn, resnet, gpt
+  std::string name = "cnn";
   // Sizes that a model asks for; 0: the model's own.
   std::size_t layers = 0;
   std::size_t width = 0;
@@ -27,10 +37,10 @@ struct ModelSettings {
 };
 
 struct DataSettings {
-  std::string kind = "fashion-mnist";  // fashion-mnist, mnist, cifar-10, text
-  std::string path;                    // empty: where the package puts it
-  std::string split = "iid";           // iid, shards, dirichlet
-  double dirichlet = 0.5;              // β of split = "dirichlet": smaller is more unequal
+  std::string kind = "fashion-mnist";
+  std::string path;           // empty: where the package puts it
+  std::string split = "iid";  // iid, shards, dirichlet
+  double dirichlet = 0.5;     // β of split = "dirichlet": smaller is more unequal
 };
 
 struct TrainSettings {
@@ -102,20 +112,20 @@ struct Setting {
   std::string key;
   std::string value;
 };
+Result<Setting> parse_setting(std::string_view text);
+Result<std::vector<Setting>> parse_settings(const std::vector<std::string>& texts);
 
 // Errors name file, line, key and what was expected: `fashion-wan.toml:12: link.up: expected …, got
 // …`. Settings are applied as if they stood in the file.
 Result<Scenario> parse_scenario(std::string_view text, const std::string& file_name,
-                                const std::vector<Setting>& settings);
+                                const std::vector<Setting>& settings, const Catalogue& catalogue);
 
-// A path, or the name of a built-in scenario, which is looked up in `built_in_directory`.
-std::filesystem::path scenario_path(const std::string& name_or_path,
-                                    const std::string& built_in_directory);
-Result<Scenario> load_scenario(const std::string& name_or_path,
-                               const std::string& built_in_directory,
+// A path, or the name of a built-in scenario.
+std::filesystem::path scenario_path(const std::string& name_or_path, const Catalogue& catalogue);
+Result<Scenario> load_scenario(const std::string& name_or_path, const Catalogue& catalogue,
                                const std::vector<Setting>& settings);
 
 // Names in alphabetical order.
-std::vector<std::string> built_in_scenarios(const std::string& built_in_directory);
+std::vector<std::string> built_in_scenarios(const Catalogue& catalogue);
 
-}  // namespace longhaul::lab
+}  // namespace longhaul

@@ -1,4 +1,4 @@
-#include "longhaul/lab/scenario_domain.h"
+#include "longhaul/job/scenario_domain.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include "longhaul/base/unit_names.h"
 #include "longhaul/codec/codec.h"
 
-namespace longhaul::lab {
+namespace longhaul {
 namespace {
 
 using Kind = RawValue::Kind;
@@ -193,4 +193,4 @@ Domain<std::vector<std::string>> text_list(const std::string& expected) {
               }};
 }
 
-}  // namespace longhaul::lab
+}  // namespace longhaul

@@ -4,11 +4,11 @@
 #include <cstdint>
 
 #include "longhaul/base/result.h"
-#include "longhaul/lab/run.h"
-#include "longhaul/lab/scenario.h"
+#include "longhaul/job/recipe_choice.h"
+#include "longhaul/job/scenario.h"
 #include "longhaul/sync/engine.h"
 
-namespace longhaul::lab {
+namespace longhaul {
 
 // One recipe of a scenario with one seed.
 struct Job {
@@ -21,4 +21,4 @@ struct Job {
 // `layers` may be empty where nothing is encoded.
 Result<EngineSetup> engine_setup(const Job& job, const LayerTable& layers);
 
-}  // namespace longhaul::lab
+}  // namespace longhaul

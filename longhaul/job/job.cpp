@@ -1,9 +1,9 @@
-#include "longhaul/lab/job.h"
+#include "longhaul/job/job.h"
 
 #include <optional>
 #include <string>
 
-namespace longhaul::lab {
+namespace longhaul {
 
 Result<EngineSetup> engine_setup(const Job& job, const LayerTable& layers) {
   const TrainSettings& train = job.scenario.train;
@@ -38,4 +38,4 @@ Result<EngineSetup> engine_setup(const Job& job, const LayerTable& layers) {
       .replicas = job.scenario.replicas.size()};
 }
 
-}  // namespace longhaul::lab
+}  // namespace longhaul

@@ -1,4 +1,4 @@
-#include "longhaul/lab/scenario.h"
+#include "longhaul/job/scenario.h"
 
 #include <toml++/toml.h>
 
@@ -7,10 +7,10 @@
 #include <sstream>
 #include <utility>
 
-#include "longhaul/lab/scenario_checks.h"
-#include "longhaul/lab/scenario_keys.h"
+#include "longhaul/job/scenario_checks.h"
+#include "longhaul/job/scenario_keys.h"
 
-namespace longhaul::lab {
+namespace longhaul {
 namespace {
 
 using Kind = RawValue::Kind;
@@ -53,8 +53,10 @@ std::string as_got(const RawValue& value) {
 // Reads text into assignments, then assignments into a scenario.
 class Parser {
  public:
-  explicit Parser(const std::string& file_name)
-      : file_name_(file_name), directory_(std::filesystem::path(file_name).parent_path()) {}
+  Parser(const std::string& file_name, const Catalogue& catalogue)
+      : file_name_(file_name),
+        directory_(std::filesystem::path(file_name).parent_path()),
+        catalogue_(catalogue) {}
 
   Status read_file(std::string_view text);
   Status read_setting(const Setting& setting);
@@ -79,7 +81,8 @@ class Parser {
 
   const std::string file_name_;
   const std::filesystem::path directory_;
-  const std::vector<ScenarioKey> keys_ = scenario_keys();
+  const Catalogue& catalogue_;
+  const std::vector<ScenarioKey> keys_ = scenario_keys(catalogue_);
   std::vector<Assignment> plain_;                  // later ones win
   std::vector<std::vector<Assignment>> replicas_;  // one list for each [[replica]]
   std::vector<Assignment> every_replica_;          // --set replica.key=value
@@ -228,16 +231,35 @@ Status Parser::add_replicas() {
 Result<Scenario> Parser::finish() {
   if (Status status = apply(plain_); !status.ok()) return status.error();
   if (Status status = add_replicas(); !status.ok()) return status.error();
-  if (Status status = check_scenario(draft_.scenario, file_name_, places_); !status.ok())
+  if (Status status = check_scenario(draft_.scenario, file_name_, places_, catalogue_);
+      !status.ok())
     return status.error();
   return std::move(draft_.scenario);
 }
 
 }  // namespace
 
+Result<Setting> parse_setting(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0)
+    return Error{ErrorCode::kInvalidArgument, "expected table.key=value, got " + std::string(text)};
+  return Setting{.key = std::string(text.substr(0, equals)),
+                 .value = std::string(text.substr(equals + 1))};
+}
+
+Result<std::vector<Setting>> parse_settings(const std::vector<std::string>& texts) {
+  std::vector<Setting> settings;
+  for (const std::string& text : texts) {
+    Result<Setting> setting = parse_setting(text);
+    if (!setting.ok()) return setting.error();
+    settings.push_back(std::move(setting).value());
+  }
+  return settings;
+}
+
 Result<Scenario> parse_scenario(std::string_view text, const std::string& file_name,
-                                const std::vector<Setting>& settings) {
-  Parser parser(file_name);
+                                const std::vector<Setting>& settings, const Catalogue& catalogue) {
+  Parser parser(file_name, catalogue);
   if (Status status = parser.read_file(text); !status.ok()) return status.error();
   for (const Setting& setting : settings) {
     if (Status status = parser.read_setting(setting); !status.ok()) return status.error();
@@ -245,4 +267,4 @@ Result<Scenario> parse_scenario(std::string_view text, const std::string& file_n
   return parser.finish();
 }
 
-}  // namespace longhaul::lab
+}  // namespace longhaul

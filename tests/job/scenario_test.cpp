@@ -1,4 +1,4 @@
-#include "longhaul/lab/scenario.h"
+#include "longhaul/job/scenario.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,10 @@
 #include <fstream>
 #include <sstream>
 
-#include "longhaul/lab/scenario_keys.h"
+#include "longhaul/job/scenario_keys.h"
+#include "tests/job/catalogue_of_tests.h"
 
-namespace longhaul::lab {
+namespace longhaul {
 namespace {
 
 using testing::ElementsAre;
@@ -27,7 +28,7 @@ count = 2
 )";
 
 Result<Scenario> parsed(const std::string& text, const std::vector<Setting>& settings = {}) {
-  return parse_scenario(text, "dir/small.toml", settings);
+  return parse_scenario(text, "dir/small.toml", settings, catalogue_of_tests());
 }
 
 // The message of the error that `extra` causes at the end of a scenario that is right otherwise.
@@ -176,7 +177,7 @@ TEST(Scenario, PathsInAFileAreRelativeToIt) {
 }
 
 TEST(Scenario, UnknownNamesListTheBuiltInOnes) {
-  const Result<Scenario> scenario = load_scenario("nowhere", "scenarios", {});
+  const Result<Scenario> scenario = load_scenario("nowhere", catalogue_of_tests(), {});
   ASSERT_FALSE(scenario.ok());
   EXPECT_EQ(scenario.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(scenario.error().message, HasSubstr("fashion-wan"));
@@ -184,7 +185,7 @@ TEST(Scenario, UnknownNamesListTheBuiltInOnes) {
 
 TEST(Scenario, NamesThatAreNearlyRightAreSuggested) {
   const auto message = [](const std::string& name) {
-    return load_scenario(name, "scenarios", {}).error().message;
+    return load_scenario(name, catalogue_of_tests(), {}).error().message;
   };
   EXPECT_THAT(message("fasion-wan"), HasSubstr("did you mean fashion-wan? (cifar-wan, demo, "));
   EXPECT_THAT(message("Smoke"), HasSubstr("did you mean smoke?"));
@@ -195,24 +196,32 @@ TEST(Scenario, NamesThatAreNearlyRightAreSuggested) {
 TEST(Scenario, AFileOfTheUserIsSuggestedWithItsEnding) {
   const std::string name = testing::TempDir() + "longhaul_three";
   std::ofstream(name + ".toml") << kSmall;
-  EXPECT_THAT(load_scenario(name, "scenarios", {}).error().message,
+  EXPECT_THAT(load_scenario(name, catalogue_of_tests(), {}).error().message,
               HasSubstr("did you mean " + name + ".toml?"));
   std::filesystem::remove(name + ".toml");
 }
 
 TEST(Scenario, SaysWhyAFileCannotBeRead) {
-  EXPECT_THAT(load_scenario("no/such.toml", "scenarios", {}).error().message,
+  EXPECT_THAT(load_scenario("no/such.toml", catalogue_of_tests(), {}).error().message,
               HasSubstr("no/such.toml: cannot open: No such file or directory"));
-  EXPECT_THAT(load_scenario("./tests", "scenarios", {}).error().message,
+  EXPECT_THAT(load_scenario("./tests", catalogue_of_tests(), {}).error().message,
               HasSubstr("./tests: cannot read: Is a directory"));
 }
 
+TEST(Scenario, OfAProgramWithoutModelsMayNameAny) {
+  const std::string own = std::string(kSmall) + "[model]\nname = \"mine\"\n";
+  EXPECT_FALSE(parsed(own).ok());
+  const Result<Scenario> scenario = parse_scenario(own, "own.toml", {}, {});
+  ASSERT_TRUE(scenario.ok()) << scenario.error().message;
+  EXPECT_EQ(scenario->model.name, "mine");
+}
+
 TEST(BuiltInScenarios, AllParseAndNameTheirRecipes) {
-  const std::vector<std::string> names = built_in_scenarios("scenarios");
+  const std::vector<std::string> names = built_in_scenarios(catalogue_of_tests());
   EXPECT_THAT(names, ElementsAre("cifar-wan", "demo", "fashion-noniid", "fashion-varying",
                                  "fashion-wan", "smoke", "text-wan"));
   for (const std::string& name : names) {
-    const Result<Scenario> scenario = load_scenario(name, "scenarios", {});
+    const Result<Scenario> scenario = load_scenario(name, catalogue_of_tests(), {});
     ASSERT_TRUE(scenario.ok()) << scenario.error().message;
     EXPECT_EQ(scenario->name, name);
     EXPECT_FALSE(scenario->title.empty()) << name;
@@ -239,10 +248,10 @@ std::vector<std::string> documented_keys() {
 
 TEST(ScenarioPage, ListsEveryKeyWithItsDefaultAndWhatIsExpected) {
   std::vector<std::string> rows;
-  for (const ScenarioKey& key : scenario_keys())
+  for (const ScenarioKey& key : scenario_keys(catalogue_of_tests()))
     rows.push_back("| `" + key.full_name() + "` | `" + key.fallback + "` | " + key.expected);
   EXPECT_EQ(documented_keys(), rows);
 }
 
 }  // namespace
-}  // namespace longhaul::lab
+}  // namespace longhaul
