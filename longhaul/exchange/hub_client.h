@@ -12,16 +12,9 @@
 #include "longhaul/base/mailbox.h"
 #include "longhaul/base/mutex.h"
 #include "longhaul/exchange/client_core.h"
+#include "longhaul/exchange/membership.h"
 
 namespace longhaul {
-
-// What a replica is to do in a step.
-enum class Stance : std::uint8_t {
-  kTakePart,  // compute a gradient and submit it
-  kSitOut,    // the round has closed, or closes, without this replica: only its mean counts
-  kRestart,   // take_snapshot() comes first: the state of this replica has been replaced
-  kFinish,    // there is no such step: the run is over
-};
 
 // The connection was lost, or is there again after a loss.
 struct LinkNews {
