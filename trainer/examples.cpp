@@ -85,7 +85,7 @@ class TextExamples final : public Examples {
 };
 
 Result<LoadedData> load_text_examples(const DataConfig& config, std::size_t context) {
-  auto text = load_text(config.path, config.vocabulary);
+  auto text = load_text(config.path);
   if (!text) return std::move(text).error();
   if (count_windows(text->test.size(), context) == 0) {
     return Error{ErrorCode::kMismatch,
@@ -96,7 +96,7 @@ Result<LoadedData> load_text_examples(const DataConfig& config, std::size_t cont
                               .channels = 0,
                               .height = 0,
                               .width = 0,
-                              .classes = static_cast<std::int64_t>(text->vocabulary)},
+                              .classes = static_cast<std::int64_t>(text->characters.size())},
                     .train = std::make_shared<TextExamples>(std::move(text->train), context),
                     .test = std::make_shared<TextExamples>(std::move(text->test), context),
                     .test_batch = 50};

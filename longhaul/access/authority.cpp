@@ -24,7 +24,6 @@ constexpr const char* kCaKey = "ca.key";
 constexpr const char* kCaCertificate = "ca.crt";
 constexpr const char* kHubKey = "hub.key";
 constexpr const char* kHubCertificate = "hub.crt";
-constexpr const char* kHubSecret = "hub.secret";
 constexpr const char* kMembers = "members.json";
 
 constexpr days kHubDays{3650};
@@ -216,8 +215,7 @@ Result<AuthorityFacts> create_authority(const fs::path& directory,
   if (Status made = make_private_directory(directory); !made.ok()) return std::move(made).error();
   Result<DirectoryLock> lock = DirectoryLock::take(directory, kKeysAreBusy);
   if (!lock.ok()) return std::move(lock).error();
-  for (const char* name :
-       {kCaKey, kCaCertificate, kHubKey, kHubCertificate, kHubSecret, kMembers}) {
+  for (const char* name : {kCaKey, kCaCertificate, kHubKey, kHubCertificate, kMembers}) {
     if (is_there(directory / name))
       return Error{ErrorCode::kMismatch, directory.string() +
                                              ": holds the keys of a hub already (" + name +
@@ -231,7 +229,6 @@ Result<AuthorityFacts> create_authority(const fs::path& directory,
                                             {kCaCertificate, root->certificate_pem},
                                             {kHubKey, hub->key_pem},
                                             {kHubCertificate, hub->certificate_pem},
-                                            {kHubSecret, random_hex(kSecretBytes) + '\n'},
                                             {kMembers, to_text(std::vector<Member>{})}});
   if (!created.ok()) return std::move(created).error();
   return AuthorityFacts{.hosts = std::move(names).value(), .expires = now + kHubDays};
@@ -277,18 +274,11 @@ Result<HubKeys> load_hub_keys(const fs::path& directory, WallTime now) {
   if (!hub.ok()) return std::move(hub).error();
   Result<std::string> ca = read_file(directory / kCaCertificate);
   if (!ca.ok()) return std::move(ca).error();
-  Result<std::string> secret = read_part(directory, kHubSecret);
-  if (!secret.ok()) return std::move(secret).error();
-  if (!secret->empty() && secret->back() == '\n') secret->pop_back();
-  if (!is_hex(*secret, kSecretBytes))
-    return Error{ErrorCode::kCorruptPayload,
-                 (directory / kHubSecret).string() + ": expected 64 hex digits"};
   Status valid = check_identity(*ca, *hub, Role::kHub, now);
   if (!valid.ok()) return std::move(valid).error().within((directory / kHubCertificate).string());
   return HubKeys{.ca_pem = std::move(ca).value(),
                  .certificate_pem = std::move(hub->certificate_pem),
-                 .key_pem = std::move(hub->key_pem),
-                 .secret = std::move(secret).value()};
+                 .key_pem = std::move(hub->key_pem)};
 }
 
 }  // namespace longhaul::access

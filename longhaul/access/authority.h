@@ -58,7 +58,6 @@ struct HubKeys {
   std::string ca_pem;
   std::string certificate_pem;
   std::string key_pem;
-  std::string secret;  // 64 hex digits that only this hub knows, the same after a restart
 };
 
 // Refuses keys that others can read, that do not belong together or that are out of their time.

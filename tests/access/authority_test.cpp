@@ -32,9 +32,9 @@ std::vector<std::string> names_in(const fs::path& hub) {
 TEST_F(Authority, KeepsItsFilesToItself) {
   const fs::path keys = hub("hub");
   EXPECT_EQ(mode_of(keys), 0700U);
-  for (const char* name : {"ca.key", "ca.crt", "hub.key", "hub.crt", "hub.secret", "members.json"})
+  for (const char* name : {"ca.key", "ca.crt", "hub.key", "hub.crt", "members.json"})
     EXPECT_EQ(mode_of(keys / name), 0600U) << name;
-  EXPECT_EQ(std::distance(fs::directory_iterator(keys), {}), 6);
+  EXPECT_EQ(std::distance(fs::directory_iterator(keys), {}), 5);
 }
 
 TEST_F(Authority, IsMadeOnce) {
@@ -45,8 +45,7 @@ TEST_F(Authority, IsMadeOnce) {
   EXPECT_THAT(again.error().message, HasSubstr("already"));
   EXPECT_EQ(content(keys / "ca.key"), before);
   // Also where only a part is left.
-  for (const char* name : {"ca.key", "ca.crt", "hub.key", "hub.crt", "hub.secret"})
-    fs::remove(keys / name);
+  for (const char* name : {"ca.key", "ca.crt", "hub.key", "hub.crt"}) fs::remove(keys / name);
   EXPECT_FALSE(create_authority(keys, {}, kToday).ok());
 }
 
@@ -55,7 +54,6 @@ TEST_F(Authority, GivesTheHubWhatATlsServerNeeds) {
   fs::remove(keys / "ca.key");  // kept elsewhere
   const Result<HubKeys> loaded = load_hub_keys(keys, kToday + days(3649));
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
-  EXPECT_EQ(loaded->secret.size(), 64U);
   const Identity identity{.certificate_pem = loaded->certificate_pem, .key_pem = loaded->key_pem};
   EXPECT_TRUE(check_identity(loaded->ca_pem, identity, Role::kHub, kToday).ok());
   EXPECT_THAT(read_certificate(loaded->certificate_pem)->hosts,
@@ -65,11 +63,9 @@ TEST_F(Authority, GivesTheHubWhatATlsServerNeeds) {
 
 TEST_F(Authority, RefusesKeysThatOthersCanRead) {
   const fs::path keys = hub("hub");
-  for (const char* name : {"hub.key", "hub.secret"}) {
-    fs::permissions(keys / name, fs::perms{0640});
-    EXPECT_THAT(load_hub_keys(keys, kToday).error().message, HasSubstr("chmod 600"));
-    fs::permissions(keys / name, fs::perms{0600});
-  }
+  fs::permissions(keys / "hub.key", fs::perms{0640});
+  EXPECT_THAT(load_hub_keys(keys, kToday).error().message, HasSubstr("chmod 600"));
+  fs::permissions(keys / "hub.key", fs::perms{0600});
   fs::permissions(keys / "ca.key", fs::perms{0604});
   EXPECT_THAT(invite(keys, request("berlin"), kToday).error().message, HasSubstr("chmod 600"));
 }

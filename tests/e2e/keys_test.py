@@ -14,7 +14,7 @@ import unittest
 
 from command import DEADLINE_S, LONGHAUL, CommandTest
 
-FILES = {"ca.key", "ca.crt", "hub.key", "hub.crt", "hub.secret", "members.json"}
+FILES = {"ca.key", "ca.crt", "hub.key", "hub.crt", "members.json"}
 ADDRESS = "hub.example.org:4242"
 
 

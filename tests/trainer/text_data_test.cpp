@@ -18,21 +18,11 @@ Bytes bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
 TEST(TextData, NumbersTheDistinctCharactersInOrder) {
   const TestDirectory directory;
   const auto file = directory.write("text", bytes_of("b\u00E4abb\u20ACaaab"));  // ten characters
-  const auto data = load_text(file, Vocabulary::kCharacter);
+  const auto data = load_text(file);
   ASSERT_TRUE(data.ok()) << data.error().message;
-  EXPECT_EQ(data->vocabulary, 4U);
   EXPECT_EQ(data->characters, (std::vector<char32_t>{U'a', U'b', U'\u00E4', U'\u20AC'}));
   EXPECT_EQ(data->train, (std::vector<std::uint16_t>{1, 2, 0, 1, 1, 3, 0, 0, 0}));
   EXPECT_EQ(data->test, (std::vector<std::uint16_t>{1}));
-}
-
-TEST(TextData, ByteVocabularyTakesAnyFile) {
-  const TestDirectory directory;
-  const auto file = directory.write("bytes", Bytes(20, 0xFF));
-  const auto data = load_text(file, Vocabulary::kByte);
-  ASSERT_TRUE(data.ok()) << data.error().message;
-  EXPECT_EQ(data->vocabulary, 256U);
-  EXPECT_EQ(data->train, std::vector<std::uint16_t>(18, 255));
 }
 
 TEST(TextData, RefusesWhatIsNotUtf8AndSaysWhere) {
@@ -40,7 +30,7 @@ TEST(TextData, RefusesWhatIsNotUtf8AndSaysWhere) {
   for (const std::string_view bad : {"\xFF", "\x80", "\xC0\xAF", "\xE2\x82", "\xED\xA0\x80",
                                      "\xF4\x90\x80\x80", "\xE0\x80\xAF", "\xF8\x88\x80\x80"}) {
     const auto file = directory.write("text", bytes_of("abc" + std::string(bad)));
-    const auto data = load_text(file, Vocabulary::kCharacter);
+    const auto data = load_text(file);
     ASSERT_FALSE(data.ok());
     EXPECT_THAT(data.error().message, HasSubstr("not UTF-8 at byte 3"));
   }
@@ -48,10 +38,8 @@ TEST(TextData, RefusesWhatIsNotUtf8AndSaysWhere) {
 
 TEST(TextData, RefusesMissingAndEmptyFiles) {
   const TestDirectory directory;
-  EXPECT_EQ(load_text(directory.path() / "none", Vocabulary::kByte).error().code,
-            ErrorCode::kNotFound);
-  EXPECT_THAT(load_text(directory.write("empty", {}), Vocabulary::kByte).error().message,
-              HasSubstr("empty"));
+  EXPECT_EQ(load_text(directory.path() / "none").error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(load_text(directory.write("empty", {})).error().message, HasSubstr("empty"));
 }
 
 TEST(TextData, WindowsNeverReadPastTheEnd) {
