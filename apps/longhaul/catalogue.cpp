@@ -33,15 +33,16 @@ void print_catalogue(const CatalogueJson& json) {
 }
 
 CatalogueJson json_of_scenario(const Scenario& scenario, const std::string& file) {
-  return {{"name", scenario.name},
-          {"title", scenario.title},
-          {"model", scenario.model.name},
-          {"data", scenario.data.kind},
-          {"replicas", scenario.replicas.size()},
-          {"steps", scenario.train.steps},
-          {"target", {{"metric", scenario.target.metric}, {"value", scenario.target.value}}},
-          {"recipes", scenario.recipes},
-          {"file", file}};
+  return {
+      {"name", scenario.name},
+      {"title", scenario.title},
+      {"model", scenario.model.name},
+      {"data", scenario.data.kind},
+      {"replicas", scenario.replicas.size()},
+      {"steps", scenario.train.steps},
+      {"target", {{"metric", name_of(scenario.target.metric)}, {"value", scenario.target.value}}},
+      {"recipes", scenario.recipes},
+      {"file", file}};
 }
 
 int list_scenarios(bool json) {

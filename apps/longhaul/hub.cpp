@@ -104,22 +104,22 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
                    std::string(option) + ": expected at most " + std::to_string(replicas) +
                        ", the replicas of the scenario, got " + std::to_string(count)};
   }
-  return HubSetup{
-      .training = {.engine = *engine,
-                   .steps = job->scenario.train.steps,
-                   .replicas = replicas,
-                   .policy = {.least = arguments.least},
-                   .directory = arguments.directory,
-                   .accepts_loss = arguments.accepts_loss},
-      .task = task,
-      .start_with = arguments.start_with > 0 ? arguments.start_with : replicas,
-      .patience = *patience,
-      .rate = arguments.rate,
-      .weights = std::move(weights),
-      .most_elements = *most,
-      .evaluates = !arguments.is_scored_elsewhere,
-      .target = job->scenario.target,
-      .ends_at_target = !arguments.is_scored_elsewhere && job->scenario.train.stop != "steps"};
+  return HubSetup{.training = {.engine = *engine,
+                               .steps = job->scenario.train.steps,
+                               .replicas = replicas,
+                               .policy = {.least = arguments.least},
+                               .directory = arguments.directory,
+                               .accepts_loss = arguments.accepts_loss},
+                  .task = task,
+                  .start_with = arguments.start_with > 0 ? arguments.start_with : replicas,
+                  .patience = *patience,
+                  .rate = arguments.rate,
+                  .weights = std::move(weights),
+                  .most_elements = *most,
+                  .evaluates = !arguments.is_scored_elsewhere,
+                  .target = job->scenario.target,
+                  .ends_at_target =
+                      !arguments.is_scored_elsewhere && job->scenario.train.stop != StopAt::kSteps};
 }
 
 // Only who was invited, under the name that the certificate says.

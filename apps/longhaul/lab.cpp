@@ -18,7 +18,7 @@ int print_config(const std::vector<lab::StudyPoint>& points) {
                             "--print-config: expected one seed and no --grid, which make " +
                                 std::to_string(points.size()) + " configurations"});
   Scenario scenario = points.front().scenario;
-  if (!scenario.train.stop) scenario.train.stop = "steps";  // what a lab does
+  if (!scenario.train.stop) scenario.train.stop = StopAt::kSteps;  // what a lab does
   scenario.recipes.clear();
   for (const RecipeChoice& recipe : points.front().recipes) scenario.recipes.push_back(recipe.text);
   std::cout << scenario_toml(scenario);

@@ -95,7 +95,8 @@ Result<LabFiles> LabFiles::resume(const std::filesystem::path& directory,
                  "--resume: " + path.string() + " is of another scenario or of other settings"};
   Result<std::vector<lab::RunResult>> runs = read_runs(directory);
   if (!runs.ok()) return runs.error();
-  std::erase_if(*runs, [](const lab::RunResult& run) { return run.status == "interrupted"; });
+  std::erase_if(
+      *runs, [](const lab::RunResult& run) { return run.status == lab::RunStatus::kInterrupted; });
   return LabFiles(directory, study, std::move(runs).value());
 }
 

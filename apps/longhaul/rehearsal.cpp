@@ -222,7 +222,7 @@ Status Rehearsal::check_replica(std::size_t slot) {
   Status replica = look_at(*seat.process, name_of_replica(slot), !seat.digest.empty());
   if (replica.ok()) return replica;
   // Where training has diverged replicas end by themselves, and there is nothing to score.
-  if (run_.status == "diverged" && seat.process->exit_code() == kGaveUp) {
+  if (run_.status == lab::RunStatus::kDiverged && seat.process->exit_code() == kGaveUp) {
     seat.process.reset();
     is_final_scored_ = std::ranges::none_of(seats_, [](const Seat& one) { return !!one.process; });
     if (is_final_scored_) evaluator_->close_input();
@@ -250,11 +250,12 @@ bool Rehearsal::is_everyone_there() const {
 // Everyone is to be there: the last step is for all.
 void Rehearsal::end_if_done() {
   if (is_ending_) return;
-  const bool is_done = job_->scenario.train.stop == "target" &&
+  const bool is_done = job_->scenario.train.stop == StopAt::kTarget &&
                        target_reached(job_->scenario.target, run_.evaluations);
-  if (!is_done && run_.status == "done") return;
-  if (faults_ && run_.status == "diverged") faults_->stop();
-  if (faults_ && run_.status != "diverged" && !(faults_->is_over(time()) && is_everyone_there()))
+  if (!is_done && run_.status == lab::RunStatus::kDone) return;
+  if (faults_ && run_.status == lab::RunStatus::kDiverged) faults_->stop();
+  if (faults_ && run_.status != lab::RunStatus::kDiverged &&
+      !(faults_->is_over(time()) && is_everyone_there()))
     return;
   if (!hub_) return;  // it is to come back
   is_ending_ = true;
@@ -275,7 +276,7 @@ Status Rehearsal::watch() {
     }
     end_if_done();
     if (!show_(view_) && !is_ending_) {
-      run_.status = "interrupted";
+      run_.status = lab::RunStatus::kInterrupted;
       if (faults_) faults_->stop();
     }
     if ((is_ending_ || has_finished()) && SystemClock().now() - heard > kEndLimit)

@@ -84,7 +84,8 @@ void Rehearsal::on_replica(std::size_t slot, const Json& event) {
 void Rehearsal::on_step(Seat& seat, const Json& event) {
   const double loss = number(event, "loss");
   seat.not_finite = std::isfinite(loss) ? 0 : seat.not_finite + 1;
-  if (seat.not_finite >= Engine::kNonFiniteLimit && run_.status == "done") run_.status = "diverged";
+  if (seat.not_finite >= Engine::kNonFiniteLimit && run_.status == lab::RunStatus::kDone)
+    run_.status = lab::RunStatus::kDiverged;
   Step& step = steps_[event.at("step").get<std::size_t>()];
   step.time = std::max(step.time, seat.offset + Seconds(event.at("time_s").get<double>()));
   step.losses += loss;
@@ -114,9 +115,9 @@ void Rehearsal::on_evaluator(const Json& event) {
   const std::size_t step = event.at("step");
   if (step == 0) {
     run_.final_loss = finite(event, "loss");
-    if (!run_.final_loss) run_.status = "diverged";
-    if (run_.status != "diverged") run_.final_accuracy = finite(event, "accuracy");
-    if (run_.status == "diverged") run_.final_loss.reset();
+    if (!run_.final_loss) run_.status = lab::RunStatus::kDiverged;
+    if (run_.status != lab::RunStatus::kDiverged) run_.final_accuracy = finite(event, "accuracy");
+    if (run_.status == lab::RunStatus::kDiverged) run_.final_loss.reset();
     is_final_scored_ = true;
     return;
   }
@@ -150,13 +151,13 @@ bool Rehearsal::has_finished() const {
 }
 
 Status Rehearsal::check_end() const {
-  if (run_.status == "diverged") return Done{};
+  if (run_.status == lab::RunStatus::kDiverged) return Done{};
   if (!has_finished()) return Error{ErrorCode::kIo, "not every replica has finished"};
   for (const Seat& seat : seats_) {
     if (seat.digest != seats_.front().digest)
       return Error{ErrorCode::kMismatch, "the shared model differs between replicas"};
   }
-  if (faults_ && run_.status == "done" && !faults_->is_over(time()))
+  if (faults_ && run_.status == lab::RunStatus::kDone && !faults_->is_over(time()))
     return Error{ErrorCode::kIo, "the run ended after " + std::to_string(faults_->begun()) +
                                      " faults; raise train.steps"};
   return audit_.verdict(run_.steps);

@@ -45,9 +45,10 @@ std::string prediction_text(const std::vector<lab::RunResult>& runs) {
     text += "  " + run.recipe + ", seed " + std::to_string(run.seed) + ": a step took " +
             to_string(run.step_time) + ", predicted " + to_string(*run.predicted_step_time) +
             formatted(" (%+.1f %%); ", 100 * (run.step_time / *run.predicted_step_time - 1));
-    text += run.status == "diverged" ? "diverged\n"
-                                     : "all " + std::to_string(run.replicas) +
-                                           " models equal (digest " + run.digest + ")\n";
+    text +=
+        run.status == lab::RunStatus::kDiverged
+            ? "diverged\n"
+            : "all " + std::to_string(run.replicas) + " models equal (digest " + run.digest + ")\n";
   }
   return text;
 }
@@ -102,7 +103,7 @@ Result<Programme> programme_of(const RehearseArguments& arguments) {
     if (!duration.ok()) return Error(duration.error()).within("--for");
     programme.faults.duration = *duration;
   }
-  if (programme.faults.is_wanted() && programme.job.scenario.train.stop != "target")
+  if (programme.faults.is_wanted() && programme.job.scenario.train.stop != StopAt::kTarget)
     return Error{ErrorCode::kInvalidArgument, "--faults: a run with faults ends at its target"};
   programme.keeps_books = arguments.keeps_books;
   programme.log = arguments.log;
@@ -113,7 +114,7 @@ Result<Programme> programme_of(const RehearseArguments& arguments) {
 
 // Runs one after the other. A failure ends it; what was done before stays.
 Status rehearse_all(const Programme& programme, const std::string& scenario, LabFiles& files) {
-  LiveLines lines(programme.job.scenario.target.metric);
+  LiveLines lines(name_of(programme.job.scenario.target.metric));
   for (const std::uint64_t seed : programme.seeds) {
     for (const std::string& recipe : programme.recipes) {
       if (is_interrupted()) return Done{};

@@ -126,7 +126,7 @@ class Study {
     if (!saved.ok()) return saved;
     result->settings = point.settings;
     if (was_stopped && result->steps < point.scenario.train.steps) {
-      result->status = "interrupted";
+      result->status = lab::RunStatus::kInterrupted;
     } else {
       std::error_code ignored;
       std::filesystem::remove(files_.checkpoint(), ignored);

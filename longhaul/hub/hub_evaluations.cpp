@@ -85,9 +85,9 @@ void HubCore::announce_end() {
     case v1::CAUSE_STOPPED:
       return log_.info("the run is stopped after " + steps + " of " + all + " steps");
     case v1::CAUSE_TARGET:
-      return log_.info("the run is done: it reached its target, " + setup_.target.metric + ' ' +
-                       formatted("%.4g", setup_.target.value) + ", after " + steps + " of " + all +
-                       " steps");
+      return log_.info("the run is done: it reached its target, " + name_of(setup_.target.metric) +
+                       ' ' + formatted("%.4g", setup_.target.value) + ", after " + steps + " of " +
+                       all + " steps");
     default:
       return log_.info("the run is done: all " + steps + " steps");
   }

@@ -53,7 +53,7 @@ v1::StatusReport report_of(const HubStatus& status, const v1::Task& task) {
   report.set_steps_per_s(status.steps_per_s);
   report.set_left_s(status.left.count());
   if (status.evaluation) *report.mutable_evaluation() = *status.evaluation;
-  report.set_target_metric(status.target.metric);
+  report.set_target_metric(name_of(status.target.metric));
   report.set_target_value(status.target.value);
   if (status.smoothed) report.set_smoothed(*status.smoothed);
   report.set_ends_at_target(status.ends_at_target);

@@ -95,7 +95,7 @@ Status check_together(const std::string& text, const Recipe& recipe, const Train
     return refuse("residual_decay: it keeps no residual");
   if (bits_of(recipe.codec.values) <= 2 && !keeps_residual)
     return refuse("codec: values of 1 or 2 bits need a residual, and it keeps none");
-  if (plan.merge == Merge::kAhead && !can_be_foreseen(parse_optimizer(train.optimizer).value()))
+  if (plan.merge == Merge::kAhead && !can_be_foreseen(train.optimizer))
     return refuse("merge = ahead foresees steps of sgd, momentum or nesterov, not of adamw");
   const Status within_limits = check_plan_limits(plan);
   if (!within_limits.ok()) return refuse(within_limits.error().message);

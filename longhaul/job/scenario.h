@@ -13,6 +13,8 @@
 
 #include "longhaul/base/result.h"
 #include "longhaul/base/units.h"
+#include "longhaul/sync/lr_schedule.h"
+#include "longhaul/sync/optimizer.h"
 #include "longhaul/sync/target.h"
 
 namespace longhaul {
@@ -43,21 +45,24 @@ struct DataSettings {
   double dirichlet = 0.5;     // β of split = "dirichlet": smaller is more unequal
 };
 
+// The end of a run.
+enum class StopAt : std::uint8_t { kSteps, kTarget };
+
 struct TrainSettings {
   std::size_t batch = 32;  // per replica
   double lr = 0.05;
-  std::string schedule = "constant";  // constant, cosine
+  LrShape schedule = LrShape::kConstant;
   std::size_t warmup_steps = 0;
-  std::string optimizer = "momentum";  // sgd, momentum, nesterov, adamw
+  OptimizerKind optimizer = OptimizerKind::kMomentum;
   double momentum = 0.9;
   double weight_decay = 0;
   double clip = 0;  // largest norm of a replica's gradient; 0: none
   std::size_t steps = 400;
   std::uint64_t seed = 1;
-  Seconds step_time{0.06};          // of work for a step
-  std::optional<std::string> stop;  // steps, target; none: the command chooses
-  // In the last step replicas tell all that they have not told, uncompressed.
-  std::string final_average = "no";  // yes, no
+  Seconds step_time{0.06};     // of work for a step
+  std::optional<StopAt> stop;  // none: the command chooses
+  // In the last step replicas send all that they held back, uncompressed.
+  bool final_average = false;
 };
 
 struct EvalSettings {

@@ -93,7 +93,7 @@ Status check_scenario(const Scenario& scenario, const std::string& file_name, co
   if (!places.contains("target.value"))
     return misfit(file_name, "target.value: expected a number above 0, got none");
   const TargetSettings& target = scenario.target;
-  if (target.metric == "accuracy" && target.value > 1)
+  if (target.metric == Metric::kAccuracy && target.value > 1)
     return misfit(place("target.value"),
                   "target.value: expected an accuracy above 0 and at most 1, got a larger one");
   if (scenario.train.warmup_steps > scenario.train.steps)

@@ -1,11 +1,13 @@
 // Which values a scenario key takes: how they are read, written, and described to people.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "longhaul/base/units.h"
@@ -32,6 +34,26 @@ Domain<Bandwidth> bandwidth();  // above 0
 Domain<std::string> any_text(const std::string& expected);
 Domain<std::string> codec_name();
 Domain<std::string> one_of(const std::vector<std::string>& names);
+
+// One of these names, for a value that is not a text.
+template <typename T>
+Domain<T> one_of(const std::vector<std::pair<std::string, T>>& named) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : named) names.push_back(name);
+  const Domain<std::string> texts = one_of(names);
+  return {.expected = texts.expected,
+          .read = [=](const RawValue& raw) -> std::optional<T> {
+            const std::optional<std::string> text = texts.read(raw);
+            if (!text) return std::nullopt;
+            return std::ranges::find(named, *text, &std::pair<std::string, T>::first)->second;
+          },
+          .show =
+              [=](const T& value) {
+                return texts.show(
+                    std::ranges::find(named, value, &std::pair<std::string, T>::second)->first);
+              }};
+}
+
 Domain<std::vector<std::string>> text_list(const std::string& expected);
 
 }  // namespace longhaul

@@ -92,11 +92,17 @@ void add_model_and_data(std::vector<ScenarioKey>& keys, const Catalogue& catalog
 void add_train(std::vector<ScenarioKey>& keys) {
   keys.push_back(row("train", "batch", whole(1, kMillion), LONGHAUL_FIELD(scenario.train.batch)));
   keys.push_back(row("train", "lr", real(0, Bound::kExcluded), LONGHAUL_FIELD(scenario.train.lr)));
-  keys.push_back(row("train", "schedule", one_of({"constant", "cosine"}),
-                     LONGHAUL_FIELD(scenario.train.schedule)));
+  keys.push_back(
+      row("train", "schedule",
+          one_of<LrShape>({{"constant", LrShape::kConstant}, {"cosine", LrShape::kCosine}}),
+          LONGHAUL_FIELD(scenario.train.schedule)));
   keys.push_back(row("train", "warmup_steps", whole(0, 100 * kMillion),
                      LONGHAUL_FIELD(scenario.train.warmup_steps)));
-  keys.push_back(row("train", "optimizer", one_of({"sgd", "momentum", "nesterov", "adamw"}),
+  keys.push_back(row("train", "optimizer",
+                     one_of<OptimizerKind>({{"sgd", OptimizerKind::kSgd},
+                                            {"momentum", OptimizerKind::kMomentum},
+                                            {"nesterov", OptimizerKind::kNesterov},
+                                            {"adamw", OptimizerKind::kAdamW}}),
                      LONGHAUL_FIELD(scenario.train.optimizer)));
   keys.push_back(row("train", "momentum", real(0, Bound::kIncluded, 0.9999),
                      LONGHAUL_FIELD(scenario.train.momentum)));
@@ -110,9 +116,10 @@ void add_train(std::vector<ScenarioKey>& keys) {
   keys.push_back(row("train", "step_time", duration(Bound::kExcluded),
                      LONGHAUL_FIELD(scenario.train.step_time)));
   keys.push_back(with_fallback(
-      row("train", "stop", one_of({"steps", "target"}), LONGHAUL_FIELD(scenario.train.stop)),
+      row("train", "stop", one_of<StopAt>({{"steps", StopAt::kSteps}, {"target", StopAt::kTarget}}),
+          LONGHAUL_FIELD(scenario.train.stop)),
       "the command's"));
-  keys.push_back(row("train", "final_average", one_of({"yes", "no"}),
+  keys.push_back(row("train", "final_average", one_of<bool>({{"yes", true}, {"no", false}}),
                      LONGHAUL_FIELD(scenario.train.final_average)));
 }
 
@@ -120,7 +127,9 @@ void add_eval_and_target(std::vector<ScenarioKey>& keys) {
   keys.push_back(row("eval", "every", whole(1, 10), LONGHAUL_FIELD(scenario.eval.every)));
   keys.push_back(
       row("eval", "samples", whole(1, 100 * kMillion), LONGHAUL_FIELD(scenario.eval.samples)));
-  keys.push_back(row("target", "metric", one_of({"accuracy", "loss"}),
+  keys.push_back(row("target", "metric",
+                     one_of<Metric>({{name_of(Metric::kAccuracy), Metric::kAccuracy},
+                                     {name_of(Metric::kLoss), Metric::kLoss}}),
                      LONGHAUL_FIELD(scenario.target.metric)));
   keys.push_back(with_fallback(
       row("target", "value", real(0, Bound::kExcluded), LONGHAUL_FIELD(scenario.target.value)),

@@ -31,7 +31,8 @@ std::string note_of(const Scenario& scenario, const std::vector<RunResult>& runs
   std::size_t seeds = 0;
   for (const Summary& summary : summaries) seeds = std::max(seeds, summary.runs.size());
   std::string note = "The target is reached when the mean of three evaluations in a row crosses " +
-                     scenario.target.metric + ' ' + short_number(scenario.target.value) + '.';
+                     name_of(scenario.target.metric) + ' ' + short_number(scenario.target.value) +
+                     '.';
   if (seeds > 1) note += " Medians over " + std::to_string(seeds) + " seeds, least and most below.";
   return note;
 }

@@ -137,10 +137,11 @@ std::string page_data(const Scenario& scenario, const std::vector<Summary>& summ
                       const std::optional<Verdict>& verdict) {
   Json groups = Json::array();
   for (const Summary& summary : summaries) groups.push_back(group_of(summary, shown));
-  Json data{{"target", {{"metric", scenario.target.metric}, {"value", scenario.target.value}}},
-            {"clock", is_rehearsal(all) ? "real" : "virtual"},
-            {"groups", std::move(groups)},
-            {"factors", factor_table(summaries, shown)}};
+  Json data{
+      {"target", {{"metric", name_of(scenario.target.metric)}, {"value", scenario.target.value}}},
+      {"clock", is_rehearsal(all) ? "real" : "virtual"},
+      {"groups", std::move(groups)},
+      {"factors", factor_table(summaries, shown)}};
   data["oracle"] = verdict ? map_of(*verdict, all) : Json(nullptr);
   std::string out;
   for (const char c : data.dump(-1, ' ', true, Json::error_handler_t::replace))

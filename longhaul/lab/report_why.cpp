@@ -82,7 +82,7 @@ std::string prediction_row(const Summary& summary, const RunResult& run) {
   } else {
     row += "<td>–</td><td>–</td><td>–</td>";
   }
-  const std::string equal = run.status == "diverged"
+  const std::string equal = run.status == RunStatus::kDiverged
                                 ? "diverged"
                                 : "all " + std::to_string(run.replicas) + " models equal";
   return row + "<td>" + equal + "<small>digest " + html_escaped(run.digest) + "</small></td></tr>";

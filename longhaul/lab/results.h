@@ -72,12 +72,14 @@ struct PlanPoint {
   std::string reason;
 };
 
+enum class RunStatus : std::uint8_t { kDone, kDiverged, kInterrupted };
+
 struct RunResult {
   std::string recipe;    // as asked for, with its settings: "dd-ef-sgd:delay_steps=3"
   std::string settings;  // what a search chose for this run: "train.lr=0.05"; empty: no search
   std::uint64_t seed = 1;
   double lr = 0;
-  std::string status = "done";  // done, diverged, interrupted
+  RunStatus status = RunStatus::kDone;
   std::size_t replicas = 0;
   std::size_t parameters = 0;
   std::size_t steps = 0;

@@ -170,11 +170,12 @@ Json results_json(const Scenario& scenario, const std::vector<RunResult>& runs, 
     }
     list.push_back(std::move(json));
   }
-  return {{"scenario", scenario.name},
-          {"title", scenario.title},
-          {"clock", is_rehearsal(runs) ? "real" : "virtual"},
-          {"target", {{"metric", scenario.target.metric}, {"value", scenario.target.value}}},
-          {"runs", std::move(list)}};
+  return {
+      {"scenario", scenario.name},
+      {"title", scenario.title},
+      {"clock", is_rehearsal(runs) ? "real" : "virtual"},
+      {"target", {{"metric", name_of(scenario.target.metric)}, {"value", scenario.target.value}}},
+      {"runs", std::move(list)}};
 }
 
 Json verdict_json(const Verdict& verdict) {

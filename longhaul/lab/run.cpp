@@ -180,7 +180,7 @@ class Run {
     result_.losses.push_back({.step = done, .time = latest(), .loss = loss});
     if (done % scenario_.eval.every == 0) evaluate(done);
     if (std::ranges::any_of(replicas_, [](const Replica& r) { return r.engine->has_diverged(); }))
-      result_.status = "diverged";
+      result_.status = RunStatus::kDiverged;
     const bool is_stopped = request_.progress && !request_.progress(done, scenario_.train.steps);
     is_over_ = is_stopped || has_ended();
     const bool is_due = request_.save_every > 0 && done % request_.save_every == 0;
@@ -188,8 +188,8 @@ class Run {
   }
 
   [[nodiscard]] bool has_ended() const {
-    if (result_.status == "diverged") return true;
-    return scenario_.train.stop == "target" &&
+    if (result_.status == RunStatus::kDiverged) return true;
+    return scenario_.train.stop == StopAt::kTarget &&
            target_reached(scenario_.target, result_.evaluations).has_value();
   }
 
@@ -221,12 +221,12 @@ class Run {
       }
     }
     describe(shared);
-    if (result_.status != "diverged" && check_finite(shared).ok()) {
+    if (result_.status != RunStatus::kDiverged && check_finite(shared).ok()) {
       const Evaluation last = workload_.evaluate(shared, static_cast<std::size_t>(-1));
       result_.final_loss = last.loss;
       result_.final_accuracy = last.accuracy;
     } else {
-      result_.status = "diverged";
+      result_.status = RunStatus::kDiverged;
     }
     return std::move(result_);
   }

@@ -8,6 +8,10 @@
 
 namespace longhaul::lab {
 
+NLOHMANN_JSON_SERIALIZE_ENUM(RunStatus, {{RunStatus::kDone, "done"},
+                                         {RunStatus::kDiverged, "diverged"},
+                                         {RunStatus::kInterrupted, "interrupted"}})
+
 namespace {
 using Json = nlohmann::ordered_json;
 }  // namespace

@@ -11,7 +11,7 @@ namespace longhaul::lab {
 namespace {
 
 bool is_better(const TargetSettings& target, double a, double b) {
-  return target.metric == "loss" ? a < b : a > b;
+  return target.metric == Metric::kLoss ? a < b : a > b;
 }
 
 std::optional<double> best_value(const TargetSettings& target, const RunResult& run) {
@@ -49,8 +49,8 @@ void fill(Summary& summary, const TargetSettings& target, const std::vector<RunR
   for (const std::size_t i : summary.runs) {
     const RunResult& run = runs[i];
     summary.reached += run.time_to_target ? 1U : 0U;
-    summary.diverged += run.status == "diverged" ? 1U : 0U;
-    summary.interrupted += run.status == "interrupted" ? 1U : 0U;
+    summary.diverged += run.status == RunStatus::kDiverged ? 1U : 0U;
+    summary.interrupted += run.status == RunStatus::kInterrupted ? 1U : 0U;
     const Maybe best = best_value(target, run);
     if (best && (!summary.best_value || is_better(target, *best, *summary.best_value)))
       summary.best_value = best;

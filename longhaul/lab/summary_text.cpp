@@ -79,7 +79,7 @@ std::string target_text(const Summary& summary, const TargetSettings& target) {
            ')';
   }
   if (2 * summary.diverged >= runs) return of_runs(summary.diverged, "diverged");
-  const std::string best = summary.best_value ? " (best " + target.metric + ' ' +
+  const std::string best = summary.best_value ? " (best " + name_of(target.metric) + ' ' +
                                                     formatted("%.4g", *summary.best_value) + ')'
                                               : "";
   if (2 * summary.interrupted >= runs) return of_runs(summary.interrupted, "interrupted") + best;
@@ -97,7 +97,7 @@ std::string summary_table(const Scenario& scenario, const std::vector<RunResult>
     is_search = is_search || !summary.settings.empty();
     seeds = std::max(seeds, summary.runs.size());
   }
-  std::string text = scenario.name + ": target " + scenario.target.metric + ' ' +
+  std::string text = scenario.name + ": target " + name_of(scenario.target.metric) + ' ' +
                      formatted("%.4g", scenario.target.value) + ", times are " +
                      (is_rehearsal(runs) ? "real, links are emulated" : "virtual");
   if (seeds > 1) text += ", medians over " + std::to_string(seeds) + " seeds (least to most)";

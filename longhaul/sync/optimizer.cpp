@@ -15,13 +15,6 @@
 namespace longhaul {
 namespace {
 
-constexpr std::array kNames{
-    std::pair{std::string_view("sgd"), OptimizerKind::kSgd},
-    std::pair{std::string_view("momentum"), OptimizerKind::kMomentum},
-    std::pair{std::string_view("nesterov"), OptimizerKind::kNesterov},
-    std::pair{std::string_view("adamw"), OptimizerKind::kAdamW},
-};
-
 constexpr std::size_t kPiece = 4096;  // elements of a preview at most
 
 std::size_t buffers_of(OptimizerKind kind) {
@@ -30,15 +23,6 @@ std::size_t buffers_of(OptimizerKind kind) {
 }
 
 }  // namespace
-
-Result<OptimizerKind> parse_optimizer(std::string_view name) {
-  for (const auto& [known, kind] : kNames) {
-    if (known == name) return kind;
-  }
-  return Error{
-      ErrorCode::kInvalidArgument,
-      "optimizer: expected sgd, momentum, nesterov or adamw, got \"" + std::string(name) + '"'};
-}
 
 Optimizer::Optimizer(const OptimizerSpec& spec, std::size_t elements)
     : spec_(spec), elements_(elements), state_(buffers_of(spec.kind) * elements, 0.0F) {}

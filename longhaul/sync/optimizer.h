@@ -28,8 +28,6 @@ struct OptimizerSpec {
   float weight_decay = 0.0F;  // decoupled in AdamW, added to the gradient otherwise
 };
 
-Result<OptimizerKind> parse_optimizer(std::string_view name);  // sgd, momentum, nesterov, adamw
-
 // Values beyond it are as good as infinite, and sums of residuals stay far from overflow below it.
 inline constexpr float kAbsurd = 1e30F;
 

@@ -9,10 +9,12 @@ namespace {
 constexpr std::size_t kSmoothed = 3;
 
 double metric_of(const TargetSettings& target, const EvalPoint& point) {
-  return target.metric == "loss" ? point.loss : point.accuracy;
+  return target.metric == Metric::kLoss ? point.loss : point.accuracy;
 }
 
 }  // namespace
+
+std::string name_of(Metric metric) { return metric == Metric::kLoss ? "loss" : "accuracy"; }
 
 std::vector<double> smoothed_metric(const TargetSettings& target,
                                     const std::vector<EvalPoint>& evaluations) {
@@ -28,7 +30,7 @@ std::vector<double> smoothed_metric(const TargetSettings& target,
 std::optional<TargetReached> target_reached(const TargetSettings& target,
                                             const std::vector<EvalPoint>& evaluations) {
   const auto is_reached = [&](double value) {
-    return target.metric == "loss" ? value <= target.value : value >= target.value;
+    return target.metric == Metric::kLoss ? value <= target.value : value >= target.value;
   };
   const std::vector<double> means = smoothed_metric(target, evaluations);
   const auto first = std::ranges::find_if(means, is_reached);

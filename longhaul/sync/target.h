@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,8 +11,11 @@
 
 namespace longhaul {
 
+enum class Metric : std::uint8_t { kAccuracy, kLoss };
+std::string name_of(Metric metric);  // as scenarios and events write it
+
 struct TargetSettings {
-  std::string metric = "accuracy";  // accuracy, loss
+  Metric metric = Metric::kAccuracy;
   double value = 0;
 };
 

@@ -20,7 +20,7 @@ HubSetup evaluating(std::size_t replicas = 3) {
   setup.training.engine.lr.steps = 100;
   setup.silence = Seconds(1000);
   setup.evaluates = true;
-  setup.target = {.metric = "accuracy", .value = 0.8};
+  setup.target = {.metric = Metric::kAccuracy, .value = 0.8};
   setup.ends_at_target = true;
   return setup;
 }

@@ -14,7 +14,7 @@ Scenario small_scenario(double up, Seconds latency) {
   scenario.train.steps = 60;
   scenario.train.lr = 0.02;
   scenario.eval = {.every = 5, .samples = 1};
-  scenario.target = {.metric = "accuracy", .value = 0.5};
+  scenario.target = {.metric = Metric::kAccuracy, .value = 0.5};
   for (const double slower : {1.0, 0.6, 1.3}) {
     ReplicaSettings replica;
     replica.step_time = Seconds(0.1 * slower);

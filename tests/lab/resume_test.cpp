@@ -17,7 +17,7 @@ Scenario varying_scenario() {
   scenario.train.steps = 60;
   scenario.train.lr = 0.02;
   scenario.eval = {.every = 5, .samples = 1};
-  scenario.target = {.metric = "accuracy", .value = 0.5};
+  scenario.target = {.metric = Metric::kAccuracy, .value = 0.5};
   for (const double slower : {1.0, 0.6, 1.3}) {
     ReplicaSettings replica;
     replica.step_time = Seconds(0.1 * slower);
@@ -72,8 +72,8 @@ TEST(LabResume, EndsAsIfItHadNotBeenStopped) {
 // Killed after the checkpoint of its last step, before its results were written.
 TEST(LabResume, ARunThatWasAtItsTargetDoesNotGoOn) {
   Scenario scenario = varying_scenario();
-  scenario.train.stop = "target";
-  scenario.target = {.metric = "loss", .value = 0.3};
+  scenario.train.stop = StopAt::kTarget;
+  scenario.target = {.metric = Metric::kLoss, .value = 0.3};
   State last;
   const auto save = [&](const State& state) { last = state; };
   const RunResult whole =

@@ -14,7 +14,7 @@ namespace longhaul::lab {
 
 inline Scenario sample_scenario() {
   Scenario scenario{.name = "sample", .title = "Sample"};
-  scenario.target = {.metric = "accuracy", .value = 0.8};
+  scenario.target = {.metric = Metric::kAccuracy, .value = 0.8};
   const LinkSettings link{.up = Bandwidth::from_bits_per_second(5.65e6),
                           .down = Bandwidth::from_bits_per_second(20e6),
                           .latency = Seconds(0.06)};

@@ -222,15 +222,5 @@ TEST(Optimizer, AHugeGradientLeavesNothingThatIsNotFinite) {
   }
 }
 
-TEST(Optimizer, NamesAreReadAndOthersRefused) {
-  EXPECT_EQ(parse_optimizer("sgd").value(), OptimizerKind::kSgd);
-  EXPECT_EQ(parse_optimizer("momentum").value(), OptimizerKind::kMomentum);
-  EXPECT_EQ(parse_optimizer("nesterov").value(), OptimizerKind::kNesterov);
-  EXPECT_EQ(parse_optimizer("adamw").value(), OptimizerKind::kAdamW);
-  const Result<OptimizerKind> adam = parse_optimizer("adam");
-  ASSERT_FALSE(adam.ok());
-  EXPECT_THAT(adam.error().message, ::testing::HasSubstr("\"adam\""));
-}
-
 }  // namespace
 }  // namespace longhaul

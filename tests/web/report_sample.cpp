@@ -26,7 +26,7 @@ std::vector<RunResult> lab_runs() {
         sample_run({.recipe = "<b>dga</b>", .seed = seed, .step_time_s = 0.7, .best = 0.7}));
   }
   RunResult diverged = sample_run({.recipe = "deco", .step_time_s = 0.08, .best = 0.3});
-  diverged.status = "diverged";
+  diverged.status = RunStatus::kDiverged;
   diverged.final_loss.reset();
   diverged.final_accuracy.reset();
   for (std::size_t i = 8; i < diverged.evaluations.size(); ++i)
