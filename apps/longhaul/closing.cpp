@@ -28,9 +28,9 @@ std::string two_columns(const std::vector<std::pair<std::string, std::string>>& 
   return text;
 }
 
-std::string evaluation_text(const v1::Evaluation& evaluation) {
-  return "accuracy " + formatted("%.2f", 100 * evaluation.accuracy()) + " %, loss " +
-         formatted("%.4g", evaluation.loss()) + " (" + std::to_string(evaluation.samples()) +
+std::string evaluation_text(const Evaluation& evaluation) {
+  return "accuracy " + formatted("%.2f", 100 * evaluation.accuracy) + " %, loss " +
+         formatted("%.4g", evaluation.loss) + " (" + std::to_string(evaluation.samples) +
          " held-out samples)";
 }
 
@@ -41,27 +41,29 @@ std::string pace_text(double steps_per_s, Seconds left) {
   return text;
 }
 
-std::string ending_text(v1::FinishCause cause, std::uint64_t done, std::uint64_t steps) {
+std::string ending_text(FinishCause cause, std::uint64_t done, std::uint64_t steps) {
   const std::string share = std::to_string(done) + " of " + std::to_string(steps) + " steps";
   switch (cause) {
-    case v1::CAUSE_TARGET:
+    case FinishCause::kTarget:
       return "the target is reached, after " + share;
-    case v1::CAUSE_STOPPED:
+    case FinishCause::kStopped:
       return "stopped after " + share;
-    default:
-      return "all " + std::to_string(done) + " steps are done";
+    case FinishCause::kSteps:
+      break;
   }
+  return "all " + std::to_string(done) + " steps are done";
 }
 
-std::string cause_name(v1::FinishCause cause) {
+std::string cause_name(FinishCause cause) {
   switch (cause) {
-    case v1::CAUSE_TARGET:
+    case FinishCause::kTarget:
       return "target";
-    case v1::CAUSE_STOPPED:
+    case FinishCause::kStopped:
       return "stopped";
-    default:
-      return "steps";
+    case FinishCause::kSteps:
+      break;
   }
+  return "steps";
 }
 
 }  // namespace longhaul::apps

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "longhaul/base/units.h"
-#include "proto/longhaul.pb.h"
+#include "longhaul/exchange/membership.h"
+#include "longhaul/exchange/score.h"
 
 namespace longhaul::apps {
 
@@ -14,12 +15,12 @@ namespace longhaul::apps {
 std::string two_columns(const std::vector<std::pair<std::string, std::string>>& rows);
 
 // "accuracy 84.02 %, loss 0.4521 (10000 samples)"
-std::string evaluation_text(const v1::Evaluation& evaluation);
+std::string evaluation_text(const Evaluation& evaluation);
 // "16.4 steps/s, 2 min left"; empty where the rate is not known.
 std::string pace_text(double steps_per_s, Seconds left);
 // Says how a run ended: "the target is reached, after 350 of 3000 steps".
-std::string ending_text(v1::FinishCause cause, std::uint64_t done, std::uint64_t steps);
+std::string ending_text(FinishCause cause, std::uint64_t done, std::uint64_t steps);
 // "steps", "stopped", "target": for events.
-std::string cause_name(v1::FinishCause cause);
+std::string cause_name(FinishCause cause);
 
 }  // namespace longhaul::apps

@@ -5,6 +5,7 @@
 #include "apps/longhaul/closing.h"
 #include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/status_view.h"
+#include "longhaul/exchange/protocol.h"
 #include "longhaul/grpc/grpc_transport.h"
 #include "longhaul/hub/status_report.h"
 #include "longhaul/telemetry/event_log.h"
@@ -63,7 +64,7 @@ void HubService::tell(const HubStatus& status, bool is_last) {
       ", " + std::to_string(status.sessions) + " of " + std::to_string(status.slots) + " replicas";
   if (const std::string pace = pace_text(status.steps_per_s, status.left); !pace.empty())
     line += ", " + pace;
-  if (status.evaluation) line += ", " + evaluation_text(*status.evaluation);
+  if (status.evaluation) line += ", " + evaluation_text(score_from(*status.evaluation).evaluation);
   log_.info(line);
 }
 
@@ -77,7 +78,7 @@ void HubService::tell_end(const HubStatus& status) const {
   const double time_s = status.time.count();
   const double steps_per_s = time_s > 0 ? static_cast<double>(status.steps_here) / time_s : 0;
   if (lines_) {
-    nlohmann::ordered_json end{{"cause", cause_name(status.cause)},
+    nlohmann::ordered_json end{{"cause", cause_name(cause_from(status.cause))},
                                {"steps", status.steps},
                                {"time_s", time_s},
                                {"steps_per_s", steps_per_s}};
@@ -91,8 +92,9 @@ void HubService::tell_end(const HubStatus& status) const {
                                                       : "longhaul export " + options_.directory +
                                                             " --out model.safetensors";
   std::cout << two_columns(
-      {{"ended", ending_text(status.cause, status.steps, options_.steps)},
-       {"score", status.evaluation ? evaluation_text(*status.evaluation) : "none"},
+      {{"ended", ending_text(cause_from(status.cause), status.steps, options_.steps)},
+       {"score",
+        status.evaluation ? evaluation_text(score_from(*status.evaluation).evaluation) : "none"},
        {"time",
         to_string(status.time) + (steps_per_s > 0 ? ", " : "") + pace_text(steps_per_s, {})},
        {"sent", to_string(ByteCount{up}) + " up, " + to_string(ByteCount{down}) + " down"},

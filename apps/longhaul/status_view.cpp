@@ -88,8 +88,8 @@ std::string progress_text(const v1::StatusReport& report) {
 
 std::string score_text(const v1::StatusReport& report) {
   if (!report.has_evaluation()) return {};
-  std::string text = "score     " + evaluation_text(report.evaluation()) + " at step " +
-                     std::to_string(report.evaluation().step()) + '\n';
+  std::string text = "score     " + evaluation_text(score_from(report.evaluation()).evaluation) +
+                     " at step " + std::to_string(report.evaluation().step()) + '\n';
   if (report.has_smoothed())
     text += "target    " + plain(report.target_metric()) +
             formatted(" %.4g", report.target_value()) +

@@ -39,12 +39,8 @@ int run_evaluate(const EvaluateArguments& arguments) {
     std::cout << json.dump(2) << '\n';
     return kExitDone;
   }
-  v1::Evaluation evaluation;
-  evaluation.set_loss(score.loss);
-  evaluation.set_accuracy(score.accuracy);
-  evaluation.set_samples(score.samples);
   std::cout << two_columns(
-      {{"model", arguments.model}, {"score", evaluation_text(evaluation)}, {"digest", digest}});
+      {{"model", arguments.model}, {"score", evaluation_text(score)}, {"digest", digest}});
   return kExitDone;
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 
 #include "apps/longhaul_torch/train_news.h"
@@ -28,17 +27,14 @@ class EvaluationDuty {
   // After the last step, if it is its duty: scores the model on all held-out data, and waits for
   // it.
   void close(std::uint64_t steps, std::span<const float> shared);
-  // The last one that it knows of.
-  [[nodiscard]] const std::optional<v1::Evaluation>& last() const { return last_; }
 
  private:
-  void tell(std::uint64_t steps, const Evaluation& score, bool is_closing);
+  void tell(const Score& score);
 
   EvalSettings settings_;
   Workload& workload_;
   HubClient& client_;
   TrainNews& news_;
-  std::optional<v1::Evaluation> last_;
   std::unique_ptr<Scorer> scorer_;  // once it has had the duty
 };
 

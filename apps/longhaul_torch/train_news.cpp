@@ -77,13 +77,13 @@ void TrainNews::step(const StepFacts& facts, std::uint64_t done) {
   computing_ = waiting_ = Seconds(0);
 }
 
-void TrainNews::evaluation(const v1::Evaluation& evaluation) {
+void TrainNews::evaluation(const Score& score) {
   if (is_json_)
-    event("evaluation", {{"step", evaluation.step()},
-                         {"loss", evaluation.loss()},  // null, if it is not finite
-                         {"accuracy", evaluation.accuracy()},
-                         {"samples", evaluation.samples()}});
-  evaluation_ = evaluation;
+    event("evaluation", {{"step", score.step},
+                         {"loss", score.evaluation.loss},  // null, if it is not finite
+                         {"accuracy", score.evaluation.accuracy},
+                         {"samples", score.evaluation.samples}});
+  evaluation_ = score.evaluation;
 }
 
 nlohmann::ordered_json TrainNews::time_or_null(const std::optional<TimePoint>& time) const {

@@ -10,6 +10,7 @@
 #include "longhaul/base/clock.h"
 #include "longhaul/base/log.h"
 #include "longhaul/base/repeat_filter.h"
+#include "longhaul/exchange/hub_client.h"
 #include "longhaul/sync/replica.h"
 #include "longhaul/sync/step_rate.h"
 #include "longhaul/telemetry/event_log.h"
@@ -29,7 +30,7 @@ class TrainNews {
   };
   void started(const Start& start);
   void step(const StepFacts& facts, std::uint64_t done);
-  void evaluation(const v1::Evaluation& evaluation);
+  void evaluation(const Score& score);
   void link(const LinkNews& news);
   void replaced(const Replaced& replaced);
   // Where a replica that ends before the last step stands, and how it goes on.
@@ -43,7 +44,7 @@ class TrainNews {
   void checkpoint(const Result<std::uint64_t>& outcome, const std::filesystem::path& file) const;
   // The end of the run for this replica: an event, or a table on standard output.
   struct Ending {
-    v1::FinishCause cause = v1::CAUSE_STEPS;
+    FinishCause cause = FinishCause::kSteps;
     std::uint64_t steps = 0;  // that the model has done
     std::string digest;
     std::size_t late_steps = 0;
@@ -81,7 +82,7 @@ class TrainNews {
   TimePoint start_;
   std::uint64_t first_step_ = 0;
   StepRate rate_;
-  std::optional<v1::Evaluation> evaluation_;  // the last one
+  std::optional<Evaluation> evaluation_;  // the last one
   // Since the last line.
   TimePoint since_;
   Seconds computing_{};

@@ -173,7 +173,7 @@ class Trainer {
 
   // By the hub, before the last step.
   [[nodiscard]] bool is_stopped() const {
-    return client_ && client_->finish_cause() == v1::CAUSE_STOPPED;
+    return client_ && client_->finish_cause() == FinishCause::kStopped;
   }
   // Nothing comes any more of a hub that has stopped.
   [[nodiscard]] bool is_cut_off() const { return is_lost_ && is_stopped(); }

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "longhaul/base/bytes.h"
 #include "longhaul/base/clock.h"
 #include "longhaul/base/result.h"
 #include "longhaul/codec/payload.h"
@@ -21,6 +23,9 @@ struct Update {
   std::size_t elements = 0;  // of the part
   CheckedPayload payload;    // empty: nothing to send in this round
 };
+
+// Payloads of updates that a replica has submitted; empty: nothing was to be sent.
+using SentUpdates = std::map<RoundId, ByteBuffer>;
 
 struct Mean {
   RoundId round;

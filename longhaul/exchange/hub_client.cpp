@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "longhaul/base/check.h"
+#include "longhaul/exchange/protocol.h"
 
 namespace longhaul {
 namespace {
@@ -14,7 +15,7 @@ constexpr Seconds kTick{0.05};
 constexpr Seconds kGoodbye{2.0};  // to hear that the hub has heard
 
 constexpr std::size_t kFewestMeans = 4;
-constexpr std::size_t kMostEvaluations = 16;
+constexpr std::size_t kMostScores = 16;
 
 std::size_t bytes_of(const Mean& mean) {
   std::size_t bytes = 0;
@@ -40,6 +41,7 @@ HubClient::HubClient(ClientSetup setup, Connector& connector, const Clock& clock
       inbox_(std::make_shared<Inbox>()),
       attendance_(setup.attendance),
       own_(setup.own),
+      first_step_(setup.first_step),
       core_(std::move(setup), connector, inbox_, *this),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
@@ -69,9 +71,9 @@ void HubClient::handle(Command command) {
   } else if (auto* submit = std::get_if<Submit>(&command)) {
     if (is_current(submit->life)) core_.submit(submit->round, submit->update);
   } else if (auto* told = std::get_if<Tell>(&command)) {
-    if (is_current(told->life)) core_.report(std::move(told->report));
-  } else if (const auto* evaluation = std::get_if<v1::Evaluation>(&command)) {
-    core_.tell(*evaluation);
+    if (is_current(told->life)) core_.report(to_message(told->report));
+  } else if (const auto* score = std::get_if<Score>(&command)) {
+    core_.tell(to_message(*score));
   } else {
     core_.leave();
   }
@@ -147,7 +149,14 @@ State HubClient::take_snapshot() {
   trained_life_ = life_;
   attendance_.reset();
   own_.clear();
+  const auto step = snapshot_->value<std::uint64_t>("step");
+  first_step_ = step.ok() ? *step : 0;
   return *std::exchange(snapshot_, std::nullopt);
+}
+
+std::size_t HubClient::updates_in_flight() const {
+  const MutexLock lock(mutex_);
+  return own_.size();
 }
 
 void HubClient::submit(Update update) {
@@ -195,7 +204,7 @@ Result<Mean> HubClient::collect(RoundId round, Deadline deadline) {
   return mean;
 }
 
-void HubClient::report(const v1::Report& report) {
+void HubClient::report(const StepReport& report) {
   std::size_t life = 0;
   {
     const MutexLock lock(mutex_);
@@ -204,18 +213,16 @@ void HubClient::report(const v1::Report& report) {
   (void)inbox_->commands.try_push(Tell{.report = report, .life = life});
 }
 
-void HubClient::tell(const v1::Evaluation& evaluation) {
-  (void)inbox_->commands.try_push(Command(evaluation));
-}
+void HubClient::tell(const Score& score) { (void)inbox_->commands.try_push(Command(score)); }
 
 bool HubClient::is_evaluator() const {
   const MutexLock lock(mutex_);
   return is_evaluator_;
 }
 
-std::vector<v1::Evaluation> HubClient::take_evaluations() {
+std::vector<Score> HubClient::take_scores() {
   const MutexLock lock(mutex_);
-  return std::exchange(evaluations_, {});
+  return std::exchange(scores_, {});
 }
 
 void HubClient::leave() {
@@ -225,24 +232,14 @@ void HubClient::leave() {
                             [this]() REQUIRES(mutex_) { return has_left_ || failure_; });
 }
 
-v1::FinishCause HubClient::finish_cause() const {
+FinishCause HubClient::finish_cause() const {
   const MutexLock lock(mutex_);
   return finish_cause_;
-}
-
-std::uint64_t HubClient::run() const {
-  const MutexLock lock(mutex_);
-  return place_ ? place_->run : 0;
 }
 
 std::map<RoundId, OwnUpdate> HubClient::unmerged() const {
   const MutexLock lock(mutex_);
   return own_;
-}
-
-std::optional<Attendance> HubClient::attendance() const {
-  const MutexLock lock(mutex_);
-  return attendance_;
 }
 
 std::size_t HubClient::differing() const {
@@ -310,7 +307,7 @@ void HubClient::on_finish(std::uint64_t last_step, v1::FinishCause cause) {
   {
     const MutexLock lock(mutex_);
     last_step_ = last_step;
-    finish_cause_ = cause;
+    finish_cause_ = cause_from(cause);
   }
   changed_.notify_all();
 }
@@ -323,8 +320,8 @@ void HubClient::on_evaluate(bool is_on) {
 // A training thread that is stuck does not take them: then the oldest go.
 void HubClient::on_evaluation(const v1::Evaluation& told) {
   const MutexLock lock(mutex_);
-  if (evaluations_.size() >= kMostEvaluations) evaluations_.erase(evaluations_.begin());
-  evaluations_.push_back(told);
+  if (scores_.size() >= kMostScores) scores_.erase(scores_.begin());
+  scores_.push_back(score_from(told));
 }
 
 // Told once, however often it is tried.

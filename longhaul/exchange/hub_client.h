@@ -1,5 +1,5 @@
-// The exchange over a hub: a replica submits and collects, and a thread of its own talks to the
-// hub, keeps what was not acknowledged, and comes back after every failure.
+// Exchange and membership over a hub. A thread of its own talks to the hub, keeps updates until
+// they are acknowledged, and comes back after every failure.
 #pragma once
 
 #include <map>
@@ -13,6 +13,7 @@
 #include "longhaul/base/mutex.h"
 #include "longhaul/exchange/client_core.h"
 #include "longhaul/exchange/membership.h"
+#include "longhaul/exchange/score.h"
 
 namespace longhaul {
 
@@ -21,7 +22,7 @@ struct LinkNews {
   std::optional<Error> lost;  // and why; nothing: there again
 };
 
-class HubClient final : public Exchange, private ClientNews {
+class HubClient final : public Exchange, public Membership, private ClientNews {
  public:
   // `connector` and `clock` outlive the client. It begins to connect at once.
   HubClient(ClientSetup setup, Connector& connector, const Clock& clock);
@@ -31,43 +32,38 @@ class HubClient final : public Exchange, private ClientNews {
 
   // Waits until the hub has let the replica in.
   Result<Place> place(Deadline deadline);
-  // Waits until it is a member, or its state is to be replaced: the plan to begin with, or nothing.
-  Result<std::optional<Plan>> first_plan(Deadline deadline);
+  Result<std::optional<Plan>> first_plan(Deadline deadline) override;
 
-  // Decides what this replica does in the step; waits until that is known. `round` is the last
-  // round of the next step that has rounds: while it is open, the hub waits for this replica. An
-  // error is final.
-  Result<Stance> stance(std::uint64_t step, RoundId round, Deadline deadline);
-  // After kRestart.
-  State take_snapshot();
+  // While `round` is open, the hub waits for this replica.
+  Result<Stance> stance(std::uint64_t step, RoundId round, Deadline deadline) override;
+  State take_snapshot() override;
+  [[nodiscard]] std::size_t updates_in_flight() const override;
 
   void submit(Update update) override;
   // kMismatch: the state was replaced meanwhile; stance() says so too.
   Result<Mean> collect(RoundId round, Deadline deadline) override;
 
-  // Waits until the mean of a round is there to be collected. Errors as collect().
-  Status await(RoundId round, Deadline deadline);
+  // Errors as collect().
+  Status await(RoundId round, Deadline deadline) override;
 
-  // How far training is; also tells the hub of what was measured.
-  void report(const v1::Report& report);
+  // Also tells the hub of what was measured.
+  void report(const StepReport& report) override;
+  // stand_at() reads it.
+  void save(State& checkpoint) const override;
   // Is it this replica that scores the shared model?
   [[nodiscard]] bool is_evaluator() const;
-  void tell(const v1::Evaluation& evaluation);
-  // What others scored since the last call.
-  [[nodiscard]] std::vector<v1::Evaluation> take_evaluations();
+  void tell(const Score& score);
+  // Scores of others since the last call.
+  [[nodiscard]] std::vector<Score> take_scores();
   // Leaves in order: open rounds close without this replica. Waits until the hub knows, for a
   // moment: it may be away.
   void leave();
 
   // Why the step that the hub has named is the last one.
-  [[nodiscard]] v1::FinishCause finish_cause() const;
+  [[nodiscard]] FinishCause finish_cause() const;
 
-  // The one that the hub has let it into; 0: none yet.
-  [[nodiscard]] std::uint64_t run() const;
-  // Own updates whose means have not been collected: what a checkpoint needs.
+  // Own updates whose means have not been collected.
   [[nodiscard]] std::map<RoundId, OwnUpdate> unmerged() const;
-  // Which steps it was told to take part in: for a checkpoint too. None: not asked yet.
-  [[nodiscard]] std::optional<Attendance> attendance() const;
   // Updates of a replica that does steps again, which are others than those that are in: they went
   // back to the residual, so a part of what is in counts twice.
   [[nodiscard]] std::size_t differing() const;
@@ -82,11 +78,11 @@ class HubClient final : public Exchange, private ClientNews {
     std::size_t life = 0;
   };
   struct Tell {
-    v1::Report report;
+    StepReport report;
     std::size_t life = 0;
   };
   struct Leave {};
-  using Command = std::variant<StreamEvent, Submit, Tell, v1::Evaluation, Leave>;
+  using Command = std::variant<StreamEvent, Submit, Tell, Score, Leave>;
   class Inbox;
   // A mean, and the digest of the own update that is in it.
   struct Came {
@@ -128,15 +124,16 @@ class HubClient final : public Exchange, private ClientNews {
   std::optional<Contributed> contributed_ GUARDED_BY(mutex_);  // the last one that is in
   std::optional<Attendance> attendance_ GUARDED_BY(mutex_);    // none: from the next step on
   std::optional<std::uint64_t> last_step_ GUARDED_BY(mutex_);
-  v1::FinishCause finish_cause_ GUARDED_BY(mutex_) = v1::CAUSE_STEPS;
+  FinishCause finish_cause_ GUARDED_BY(mutex_) = FinishCause::kSteps;
   bool is_evaluator_ GUARDED_BY(mutex_) = false;
-  std::vector<v1::Evaluation> evaluations_ GUARDED_BY(mutex_);
+  std::vector<Score> scores_ GUARDED_BY(mutex_);
   std::map<RoundId, Came> means_ GUARDED_BY(mutex_);
   std::size_t mean_bytes_ GUARDED_BY(mutex_) = 0;  // of those
   bool is_awaited_ GUARDED_BY(mutex_) = false;     // something is, by the training thread
   // Own updates whose means have not been collected. Only with both is it known what is returned: a
   // mean may come while the gradient of its step is still being computed.
   std::map<RoundId, OwnUpdate> own_ GUARDED_BY(mutex_);
+  std::uint64_t first_step_ GUARDED_BY(mutex_);  // its state was given before it
   std::optional<State> snapshot_ GUARDED_BY(mutex_);
   // Every snapshot begins another life. What the training thread says before it has taken the
   // snapshot is of the life before, and comes to nothing.
@@ -151,5 +148,11 @@ class HubClient final : public Exchange, private ClientNews {
   ClientCore core_;      // of the thread
   std::jthread thread_;  // last: ends before what it uses
 };
+
+// Tells the client of a replica that resumes where it stands. `sent`: updates that the replica has
+// submitted since the checkpoint, if its local step is the caller's. Null: its local step is ours,
+// so it does steps again. If the hub has an update that is in neither, the residual is no longer
+// known, and the replica is given the hub's state.
+Status stand_at(const State& checkpoint, ClientSetup& client, const SentUpdates* sent = nullptr);
 
 }  // namespace longhaul

@@ -2,6 +2,7 @@
 // is given. The exchange carries its updates; this says when it has any to send.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -22,6 +23,16 @@ enum class Stance : std::uint8_t {
   kFinish,    // there is no such step: the run is over
 };
 
+// The reason why a step is the last one.
+enum class FinishCause : std::uint8_t {
+  kSteps,    // all steps are done
+  kStopped,  // someone stopped the run, and it can go on later
+  kTarget,   // the target is reached
+};
+
+// Digests of the shared model are compared before each step that is a multiple of this.
+inline constexpr std::uint64_t kDigestEvery = 16;
+
 // How a step went, for the planner and for people.
 struct StepReport {
   std::uint64_t step = 0;  // the next one
@@ -29,7 +40,7 @@ struct StepReport {
   Seconds computing{};
   double waiting_share = 0;               // of its time, for means
   std::uint32_t passes = 0;               // forward and backward
-  std::optional<std::uint64_t> digest{};  // of the shared model, in some steps
+  std::optional<std::uint64_t> digest{};  // of the shared model: see kDigestEvery
 };
 
 class Membership {
@@ -47,13 +58,16 @@ class Membership {
   // The state that replaces this replica's own. Precondition: kRestart, or no first plan.
   virtual State take_snapshot() = 0;
 
+  // Counts the updates that this replica submitted and whose means it has not collected.
+  [[nodiscard]] virtual std::size_t updates_in_flight() const = 0;
+
   // Waits until the mean of a round can be collected without waiting.
   virtual Status await(RoundId round, Deadline deadline) = 0;
 
   // Never blocks.
   virtual void report(const StepReport& report) = 0;
 
-  // Adds to a checkpoint what this member needs to come back.
+  // Adds to a checkpoint what this member needs to come back. The engine's state is in it already.
   virtual void save(State& checkpoint) const = 0;
 };
 

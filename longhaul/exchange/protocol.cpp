@@ -77,6 +77,46 @@ Result<Attendance> attendance_from(const v1::Attendance& message, std::uint64_t 
                "an update of step " + std::to_string(step) + " that depends on impossible steps"};
 }
 
+v1::Report to_message(const StepReport& report) {
+  v1::Report message;
+  message.set_step(report.step);
+  message.set_loss(report.loss);
+  message.set_compute_s(report.computing.count());
+  message.set_waiting_share(report.waiting_share);
+  message.set_passes(report.passes);
+  if (report.digest) message.set_digest(*report.digest);
+  return message;
+}
+
+v1::Evaluation to_message(const Score& score) {
+  v1::Evaluation message;
+  message.set_step(score.step);
+  message.set_loss(score.evaluation.loss);
+  message.set_accuracy(score.evaluation.accuracy);
+  message.set_samples(score.evaluation.samples);
+  message.set_is_closing(score.is_closing);
+  return message;
+}
+
+Score score_from(const v1::Evaluation& message) {
+  return {.step = message.step(),
+          .evaluation = {.loss = message.loss(),
+                         .accuracy = message.accuracy(),
+                         .samples = message.samples()},
+          .is_closing = message.is_closing()};
+}
+
+FinishCause cause_from(v1::FinishCause message) {
+  switch (message) {
+    case v1::CAUSE_TARGET:
+      return FinishCause::kTarget;
+    case v1::CAUSE_STOPPED:
+      return FinishCause::kStopped;
+    default:
+      return FinishCause::kSteps;
+  }
+}
+
 v1::LayerTable to_message(const LayerTable& layers) {
   v1::LayerTable message;
   for (const Layer& layer : layers) {

@@ -5,6 +5,8 @@
 
 #include "longhaul/base/result.h"
 #include "longhaul/codec/layer_table.h"
+#include "longhaul/exchange/membership.h"
+#include "longhaul/exchange/score.h"
 #include "longhaul/round/attendance.h"
 #include "longhaul/round/plan.h"
 #include "longhaul/round/round_id.h"
@@ -13,9 +15,6 @@
 namespace longhaul {
 
 constexpr std::uint32_t kProtocolVersion = 4;
-
-// Digests of the shared model are compared before each step that is a multiple of this.
-constexpr std::uint64_t kDigestEvery = 16;
 
 // Bytes of a probe in each direction: of the first one, and at most of those between training's own
 // messages.
@@ -37,6 +36,14 @@ RoundId round_from(const v1::RoundId& message);
 v1::Attendance to_message(const Attendance& attendance);
 // As an update of that step may depend on.
 Result<Attendance> attendance_from(const v1::Attendance& message, std::uint64_t step);
+
+v1::Report to_message(const StepReport& report);
+
+v1::Evaluation to_message(const Score& score);
+Score score_from(const v1::Evaluation& message);
+
+// A cause that this release does not know counts as kSteps.
+FinishCause cause_from(v1::FinishCause message);
 
 v1::LayerTable to_message(const LayerTable& layers);
 // One after the other they make a model of so many elements, or there are none; refuses all else.

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "longhaul/base/state.h"
+#include "longhaul/exchange/saved.h"
 #include "longhaul/sync/engine.h"
-#include "longhaul/sync/saved.h"
 
 namespace longhaul {
 

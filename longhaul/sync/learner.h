@@ -10,6 +10,7 @@
 
 #include "longhaul/base/result.h"
 #include "longhaul/codec/layer_table.h"
+#include "longhaul/exchange/score.h"
 
 namespace longhaul {
 
@@ -46,12 +47,6 @@ class Learner {
   // same replica draws what this one would have drawn next. Parameters are not in it.
   virtual void save(State& state) const = 0;
   virtual Status load(const State& state) = 0;
-};
-
-struct Evaluation {
-  double loss = 0;
-  double accuracy = 0;      // share of right answers; for text, of right next characters
-  std::size_t samples = 0;  // images, or windows of text
 };
 
 // A model and its data, split over replicas.

@@ -14,11 +14,11 @@
 #include "longhaul/codec/codec.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/exchange.h"
+#include "longhaul/exchange/saved.h"
 #include "longhaul/round/plan.h"
 #include "longhaul/sync/local_steps.h"
 #include "longhaul/sync/optimizer.h"
 #include "longhaul/sync/part.h"
-#include "longhaul/sync/saved.h"
 
 namespace longhaul {
 

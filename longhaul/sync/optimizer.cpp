@@ -9,7 +9,7 @@
 #include "longhaul/base/check.h"
 #include "longhaul/base/state.h"
 #include "longhaul/codec/kernels.h"
-#include "longhaul/sync/saved.h"
+#include "longhaul/exchange/saved.h"
 #include "longhaul/sync/step_kernels.h"
 
 namespace longhaul {

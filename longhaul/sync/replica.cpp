@@ -7,43 +7,15 @@
 
 #include "longhaul/base/check.h"
 #include "longhaul/codec/digest.h"
-#include "longhaul/exchange/protocol.h"
 #include "longhaul/sync/learner_step.h"
-#include "longhaul/sync/saved.h"
 
 namespace longhaul {
 namespace {
 
-// Names in a checkpoint, beside those of the engine and the learner.
-constexpr const char* kFirstStep = "first_step";
+// Names in a checkpoint, beside those of the engine, the learner and the membership.
 constexpr const char* kNextRound = "next_round";
 constexpr const char* kLoss = "loss";
-constexpr const char* kRun = "run";
-constexpr const char* kSent = "sent";
-constexpr const char* kAttendance = "attendance";
-constexpr const char* kStep = "step";  // of the engine
-constexpr const char* kUpdate = "update";
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
-// Step and part of each.
-void save_rounds(const char* name, const std::vector<RoundId>& rounds, State& state) {
-  std::vector<std::uint64_t> numbers;
-  for (const RoundId& round : rounds) numbers.insert(numbers.end(), {round.step, round.part});
-  state.values[name] = numbers;
-}
-
-Result<std::vector<RoundId>> rounds_in(const State& state, const char* name) {
-  const auto numbers = state.value<std::vector<std::uint64_t>>(name);
-  if (!numbers.ok()) return numbers.error();
-  std::vector<RoundId> rounds;
-  for (std::size_t i = 0; i + 1 < numbers->size(); i += 2) {
-    if ((*numbers)[i + 1] > std::numeric_limits<std::uint32_t>::max()) break;
-    rounds.push_back(
-        {.step = (*numbers)[i], .part = static_cast<std::uint32_t>((*numbers)[i + 1])});
-  }
-  if (2 * rounds.size() == numbers->size()) return rounds;
-  return Error{ErrorCode::kMismatch, std::string(name) + ": not a step and a part of each round"};
-}
 
 // What a hub's plan must be for this replica. With the caller's step the hub could not follow a
 // model that steps with mean gradients: only the caller knows its optimizer.
@@ -84,14 +56,11 @@ Status Replica::start(Deadline deadline) {
 }
 
 Status Replica::resume(const State& checkpoint, SentUpdates sent) {
-  const auto first_step = checkpoint.value<std::uint64_t>(kFirstStep);
-  if (!first_step.ok()) return first_step.error();
   engine_ = make_engine(setup_.engine.recipe.plan);
   Status loaded = engine_->load(checkpoint);
   if (!loaded.ok()) return loaded;
   Status fits = check_hub_plan(engine_->plan(), setup_.engine);
   if (!fits.ok()) return std::move(fits).error().within("checkpoint");
-  first_step_ = *first_step;
   sent_ = std::move(sent);
   sent_.erase(sent_.begin(), sent_.lower_bound({.step = engine_->steps_done()}));
   const auto loss = checkpoint.value<double>(kLoss);
@@ -102,99 +71,16 @@ Status Replica::resume(const State& checkpoint, SentUpdates sent) {
 State Replica::save() const {
   State state = engine_->save();
   learner_.save(state);
-  state.values[kRun] = client_.run();
-  state.values[kFirstStep] = first_step_;
   const std::deque<RoundId>& in_flight = engine_->in_flight();
-  save_rounds(kNextRound, {in_flight.empty() ? engine_->next_rounds().front() : in_flight.front()},
-              state);
+  const RoundId next = in_flight.empty() ? engine_->next_rounds().front() : in_flight.front();
+  state.values[kNextRound] = std::vector<std::uint64_t>{next.step, next.part};
   if (std::isfinite(facts_.loss)) state.values[kLoss] = facts_.loss;
-  std::vector<RoundId> sent;
-  for (const auto& [round, update] : client_.unmerged()) {
-    sent.push_back(round);
-    state.blobs[name_in_round(kUpdate, round)] = *update.payload.bytes();
-  }
-  save_rounds(kSent, sent, state);
-  const Attendance attendance =
-      client_.attendance().value_or(Attendance{.since = engine_->steps_done()});
-  std::vector<std::uint64_t> steps{attendance.since};
-  for (const StepRange& range : attendance.sat_out)
-    steps.insert(steps.end(), {range.first, range.last});
-  state.values[kAttendance] = steps;
+  client_.save(state);
   return state;
 }
 
-namespace {
-
-Result<Attendance> attendance_in(const State& checkpoint, std::uint64_t step) {
-  const auto steps = checkpoint.value<std::vector<std::uint64_t>>(kAttendance);
-  if (!steps.ok()) return steps.error();
-  if (steps->size() % 2 == 1) {
-    Attendance attendance{.since = steps->front()};
-    for (std::size_t i = 1; i < steps->size(); i += 2)
-      attendance.sat_out.push_back({.first = (*steps)[i], .last = (*steps)[i + 1]});
-    if (attendance.can_be_of(step + 1)) return attendance;
-  }
-  return Error{ErrorCode::kMismatch, "checkpoint: steps that it cannot have taken part in"};
-}
-
-// From a file. Its part is known to the engine only, so its size is checked there.
-Result<CheckedPayload> own_update(ByteView bytes, std::size_t model_elements) {
-  const std::uint64_t elements = claimed_elements(bytes);
-  if (elements > model_elements)
-    return Error{ErrorCode::kMismatch, "an update of more than the model"};
-  return CheckedPayload::check_update({bytes.begin(), bytes.end()}, elements);
-}
-
-}  // namespace
-
-Status stand_at(const State& checkpoint, ClientSetup& client, const SentUpdates* sent_since) {
-  Status version = check_saved_version(checkpoint);
-  if (!version.ok()) return std::move(version).error().within("checkpoint");
-  const Result<std::vector<RoundId>> next_round = rounds_in(checkpoint, kNextRound);
-  const auto first_step = checkpoint.value<std::uint64_t>(kFirstStep);
-  const auto run = checkpoint.value<std::uint64_t>(kRun);
-  const Result<std::vector<RoundId>> sent = rounds_in(checkpoint, kSent);
-  const auto step = checkpoint.value<std::uint64_t>(kStep);
-  if (!next_round.ok()) return next_round.error();
-  if (!first_step.ok()) return first_step.error();
-  if (!run.ok()) return run.error();
-  if (!sent.ok()) return sent.error();
-  if (!step.ok()) return step.error();
-  if (next_round->size() != 1)
-    return Error{ErrorCode::kMismatch, "checkpoint: not one round that comes next"};
-  Result<Attendance> attendance = attendance_in(checkpoint, *step);
-  if (!attendance.ok()) return attendance.error();
-  client.is_fresh = false;
-  client.run = *run;
-  client.initial.reset();
-  client.next_round = next_round->front();
-  client.first_step = *first_step;
-  client.step = *step;
-  client.attendance = *attendance;
-  for (const RoundId& round : *sent) {
-    const Result<ByteView> payload = checkpoint.blob(name_in_round(kUpdate, round));
-    if (!payload.ok()) return payload.error();
-    Result<CheckedPayload> update = own_update(*payload, client.elements);
-    if (!update.ok()) return std::move(update).error().within("checkpoint");
-    client.own[round] = {.payload = std::move(update).value(),
-                         .attendance = attendance->until(round.step)};
-  }
-  if (sent_since == nullptr) return Done{};
-  for (const auto& [round, payload] : *sent_since) {
-    if (round.step < *step) continue;
-    Result<CheckedPayload> update = own_update(payload, client.elements);
-    if (!update.ok()) return std::move(update).error().within("sent updates");
-    client.own.try_emplace(
-        round, OwnUpdate{.payload = std::move(update).value(), .attendance = *attendance});
-  }
-  client.own_until = {.step = *step};
-  if (!client.own.empty())
-    client.own_until = std::max(*client.own_until, after(client.own.rbegin()->first));
-  return Done{};
-}
-
 Status Replica::replace_state() {
-  Replaced replaced{.from_step = engine_->steps_done(), .updates = client_.unmerged().size()};
+  Replaced replaced{.from_step = engine_->steps_done(), .updates = client_.updates_in_flight()};
   for (const float held_back : engine_->residual())
     replaced.residual += static_cast<double>(std::abs(held_back));
   const State state = client_.take_snapshot();
@@ -203,12 +89,9 @@ Status Replica::replace_state() {
   Status loaded = engine_->load_shared(state);
   if (!loaded.ok()) return loaded;
   ++restarts_;
-  first_step_ = engine_->steps_done();
-  replaced.to_step = first_step_;
+  replaced.to_step = engine_->steps_done();
   replaced_ = replaced;
-  v1::Report report;
-  report.set_step(engine_->steps_done());
-  client_.report(report);
+  client_.report({.step = engine_->steps_done()});
   return Done{};
 }
 
@@ -291,14 +174,12 @@ Result<StepFacts> Replica::step(Deadline deadline) {
 }
 
 void Replica::tell(const StepFacts& facts) {
-  v1::Report report;
-  const std::uint64_t step = engine_->steps_done();
-  report.set_step(step);
-  report.set_loss(facts.loss);
-  report.set_compute_s(facts.computing.count());
-  report.set_waiting_share(waiting_.share());
-  report.set_passes(facts.passes);
-  if (step % kDigestEvery == 0) report.set_digest(digest_of(engine_->shared()));
+  StepReport report{.step = engine_->steps_done(),
+                    .loss = facts.loss,
+                    .computing = facts.computing,
+                    .waiting_share = waiting_.share(),
+                    .passes = facts.passes};
+  if (report.step % kDigestEvery == 0) report.digest = digest_of(engine_->shared());
   client_.report(report);
 }
 

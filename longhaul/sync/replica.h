@@ -95,15 +95,9 @@ class Replica {
   std::unique_ptr<Engine> engine_;    // from the start on
   std::optional<Replaced> replaced_;  // not told yet
   std::size_t restarts_ = 0;
-  std::uint64_t first_step_ = 0;  // the state was given before it
-  SentUpdates sent_;              // before it resumed, by steps that it has not reached
-  StepFacts facts_;               // of the step that is under way
+  SentUpdates sent_;  // before it resumed, by steps that it has not reached
+  StepFacts facts_;   // of the step that is under way
   WaitingShare waiting_;
 };
-
-// Tells the client of a replica that resumes where it stands. `sent`: see resume(); null if its
-// local step is ours, so that it does steps again. If the hub has an update that is in neither, the
-// residual is no longer known, and the replica is given the hub's state.
-Status stand_at(const State& checkpoint, ClientSetup& client, const SentUpdates* sent = nullptr);
 
 }  // namespace longhaul

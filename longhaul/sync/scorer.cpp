@@ -41,7 +41,7 @@ void Scorer::offer(std::uint64_t step, std::span<const float> shared) {
   LONGHAUL_CHECK(copies_.try_push({.step = step, .parameters = {shared.begin(), shared.end()}}));
 }
 
-std::optional<Scorer::Score> Scorer::take() {
+std::optional<Score> Scorer::take() {
   const MutexLock lock(mutex_);
   return std::exchange(score_, std::nullopt);
 }

@@ -15,10 +15,6 @@ namespace longhaul {
 
 class Scorer {
  public:
-  struct Score {
-    std::uint64_t step = 0;  // steps that the model had done
-    Evaluation evaluation;
-  };
   // Until the scorer is gone nobody else calls evaluate() of the workload, which outlives it.
   Scorer(Workload& workload, std::size_t samples);
   // Waits for the copy that is being scored.

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -16,8 +15,6 @@
 #include "longhaul/exchange/exchange.h"
 
 namespace longhaul {
-
-using SentUpdates = std::map<RoundId, ByteBuffer>;  // payloads; empty: nothing was to be sent
 
 // Survives the end of the process, not always that of the machine. What is missing at its end costs
 // the residual (see stand_at()), and never counts twice.

@@ -11,8 +11,8 @@
 #include "longhaul/codec/accumulate.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/exchange.h"
+#include "longhaul/exchange/saved.h"
 #include "longhaul/sync/part.h"
-#include "longhaul/sync/saved.h"
 
 namespace longhaul {
 

@@ -11,12 +11,14 @@
 #include "longhaul/codec/codec.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/exchange/protocol.h"
+#include "longhaul/exchange/saved.h"
 #include "tests/codec/checked.h"
 
 namespace longhaul {
 namespace {
 
 constexpr std::size_t kElements = 4;
+constexpr std::uint64_t kRun = 9;
 
 ByteBuffer payload_of(float value) {
   Workers workers{1};
@@ -73,6 +75,7 @@ class HubClientTest : public ::testing::Test {
     Frame frame;
     *frame.mutable_welcome() = welcome;
     frame.mutable_welcome()->set_session(1);
+    frame.mutable_welcome()->set_run(kRun);
     control_->on_frame(frame);
     lane_ = next_stream();
     lane_->on_written();
@@ -113,13 +116,27 @@ class HubClientTest : public ::testing::Test {
     out.add(id, std::make_shared<const ByteBuffer>(std::move(bytes)));
     while (!out.is_empty()) lane_->on_frame(out.next_chunk());
   }
-  void restart(std::uint64_t next_round, std::uint64_t first_step) {
+  void restart(std::uint64_t next_round, std::uint64_t first_step, const State& snapshot = {}) {
     Frame frame;
-    frame.mutable_restart()->set_bytes(to_bytes(State{}).size());
+    frame.mutable_restart()->set_bytes(to_bytes(snapshot).size());
     frame.mutable_restart()->mutable_next_round()->set_step(next_round);
     frame.mutable_restart()->set_first_step(first_step);
     control_->on_frame(frame);
-    cargo({.cargo = Cargo::kSnapshot, .restarts = 1}, to_bytes(State{}));
+    cargo({.cargo = Cargo::kSnapshot, .restarts = 1}, to_bytes(snapshot));
+  }
+  // Reads a checkpoint that was saved before that step.
+  [[nodiscard]] ClientSetup saved_before(std::uint64_t step) const {
+    State checkpoint;
+    checkpoint.values = {{"version", kSavedVersion},
+                         {"step", step},
+                         {"next_round", std::vector<std::uint64_t>{step, 0}}};
+    client_.save(checkpoint);
+    ClientSetup setup{.elements = kElements};
+    EXPECT_TRUE(stand_at(checkpoint, setup).ok());
+    return setup;
+  }
+  [[nodiscard]] std::optional<Attendance> attendance_saved_before(std::uint64_t step) const {
+    return saved_before(step).attendance;
   }
   // Everything that was said before has been heard, as a round that closed after it is known.
   void settle(std::uint64_t spare_step, std::uint32_t restarts = 0) {
@@ -229,6 +246,32 @@ TEST_F(HubClientTest, KeepsWhatACheckpointNeeds) {
   const auto unmerged = client_.unmerged();
   ASSERT_EQ(unmerged.size(), 1U);
   EXPECT_EQ(*unmerged.at({.step = 1}).payload.bytes(), payload_of(2));
+  EXPECT_EQ(client_.updates_in_flight(), 1U);
+}
+
+TEST_F(HubClientTest, ComesBackToWhereItsCheckpointStands) {
+  EXPECT_EQ(client_.stance(0, {.step = 0}, limit()).value(), Stance::kTakePart);
+  submit(0, 1);
+  submit(1, 2);
+  close(0, checked(payload_of(1)).digest());
+  ASSERT_TRUE(client_.collect({.step = 0}, limit()).ok());
+  const ClientSetup back = saved_before(1);
+  EXPECT_FALSE(back.is_fresh);
+  EXPECT_EQ(back.run, kRun);
+  EXPECT_EQ(back.step, 1U);
+  EXPECT_EQ(back.first_step, 0U);
+  EXPECT_EQ(back.attendance, Attendance{.since = 0});
+  ASSERT_EQ(back.own.size(), 1U);
+  EXPECT_EQ(*back.own.at({.step = 1}).payload.bytes(), payload_of(2));
+}
+
+TEST_F(HubClientTest, ACheckpointSaysBeforeWhichStepTheStateWasGiven) {
+  State snapshot;
+  snapshot.values["step"] = std::uint64_t{4};
+  restart(3, 4, snapshot);
+  EXPECT_EQ(client_.collect({.step = 0}, limit()).error().code, ErrorCode::kMismatch);
+  (void)client_.take_snapshot();
+  EXPECT_EQ(saved_before(4).first_step, 4U);
 }
 
 TEST_F(HubClientTest, TellsOnceThatTheConnectionIsLostAndOnceThatItIsBack) {
@@ -262,7 +305,7 @@ TEST_F(HubClientTest, DoesTheStepsAgainThatAnUpdateDependsOn) {
   // Those who come after it learn the same.
   const Attendance expected{.since = 0, .sat_out = {{2, 2}}};
   EXPECT_EQ(client_.unmerged().at({.step = 3}).attendance, expected);
-  EXPECT_EQ(client_.attendance(), (Attendance{.since = 0, .sat_out = {{2, 2}, {4, 4}}}));
+  EXPECT_EQ(attendance_saved_before(5), (Attendance{.since = 0, .sat_out = {{2, 2}, {4, 4}}}));
   EXPECT_TRUE(client_.collect({.step = 3}, limit())->returned.empty());
   EXPECT_EQ(client_.differing(), 0U);
 }
@@ -278,14 +321,14 @@ TEST_F(HubClientTest, AMeanThatIsAwaitedIsStillThereToCollect) {
 }
 
 TEST_F(HubClientTest, KnowsWhyTheRunEnds) {
-  EXPECT_EQ(client_.finish_cause(), v1::CAUSE_STEPS);
+  EXPECT_EQ(client_.finish_cause(), FinishCause::kSteps);
   Frame frame;
   frame.mutable_finish()->set_last_step(0);
   frame.mutable_finish()->set_cause(v1::CAUSE_STOPPED);
   control_->on_frame(frame);
   settle(1);
   EXPECT_EQ(client_.stance(1, {.step = 1}, limit()).value(), Stance::kFinish);
-  EXPECT_EQ(client_.finish_cause(), v1::CAUSE_STOPPED);
+  EXPECT_EQ(client_.finish_cause(), FinishCause::kStopped);
 }
 
 TEST_F(HubClientTest, StepsBeforeAnotherStateDoNotCount) {
@@ -295,7 +338,7 @@ TEST_F(HubClientTest, StepsBeforeAnotherStateDoNotCount) {
   (void)client_.take_snapshot();
   enroll(7);
   EXPECT_EQ(client_.stance(7, {.step = 7}, limit()).value(), Stance::kTakePart);
-  EXPECT_EQ(client_.attendance(), Attendance{.since = 7});
+  EXPECT_EQ(attendance_saved_before(8), Attendance{.since = 7});
 }
 
 }  // namespace

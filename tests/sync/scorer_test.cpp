@@ -35,7 +35,7 @@ class HeldWorkload final : public Workload {
   LayerTable layers_;
 };
 
-Scorer::Score next_score(Scorer& scorer) {
+Score next_score(Scorer& scorer) {
   const Deadline limit = deadline_after(kLimit);
   while (SystemClock().now() < limit) {
     if (const auto score = scorer.take()) return *score;
@@ -54,12 +54,12 @@ TEST(Scorer, ScoresACopyAndSkipsWhatComesMeanwhile) {
   scorer.offer(20, shared);
   EXPECT_FALSE(scorer.take());
   workload.released.count_down();
-  const Scorer::Score first = next_score(scorer);
+  const Score first = next_score(scorer);
   EXPECT_EQ(first.step, 10U);
   EXPECT_EQ(first.evaluation.loss, 1.5);
   EXPECT_EQ(first.evaluation.samples, 7U);
   scorer.offer(30, shared);
-  const Scorer::Score second = next_score(scorer);
+  const Score second = next_score(scorer);
   EXPECT_EQ(second.step, 30U) << "the copy of step 20 was skipped";
   EXPECT_EQ(second.evaluation.loss, 2.5);
 }

@@ -1,4 +1,4 @@
-// What the parts of an engine agree on when they save themselves to a State and load from one.
+// Shared by the parts of a replica that save themselves to a State and load from one.
 #pragma once
 
 #include <cstdint>

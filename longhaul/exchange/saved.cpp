@@ -1,4 +1,4 @@
-#include "longhaul/sync/saved.h"
+#include "longhaul/exchange/saved.h"
 
 #include <algorithm>
 #include <string>

@@ -1,0 +1,134 @@
+// The client's part of a checkpoint: written by save(), read by stand_at().
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "longhaul/base/check.h"
+#include "longhaul/exchange/hub_client.h"
+#include "longhaul/exchange/saved.h"
+
+namespace longhaul {
+namespace {
+
+constexpr const char* kRun = "run";
+constexpr const char* kFirstStep = "first_step";
+constexpr const char* kSent = "sent";
+constexpr const char* kUpdate = "update";
+constexpr const char* kAttendance = "attendance";
+constexpr const char* kStep = "step";             // of the engine
+constexpr const char* kNextRound = "next_round";  // of the replica
+
+Result<std::vector<RoundId>> rounds_in(const State& state, const char* name) {
+  const auto numbers = state.value<std::vector<std::uint64_t>>(name);
+  if (!numbers.ok()) return numbers.error();
+  std::vector<RoundId> rounds;
+  for (std::size_t i = 0; i + 1 < numbers->size(); i += 2) {
+    if ((*numbers)[i + 1] > std::numeric_limits<std::uint32_t>::max()) break;
+    rounds.push_back(
+        {.step = (*numbers)[i], .part = static_cast<std::uint32_t>((*numbers)[i + 1])});
+  }
+  if (2 * rounds.size() == numbers->size()) return rounds;
+  return Error{ErrorCode::kMismatch, std::string(name) + ": not a step and a part of each round"};
+}
+
+Result<Attendance> attendance_in(const State& checkpoint, std::uint64_t step) {
+  const auto steps = checkpoint.value<std::vector<std::uint64_t>>(kAttendance);
+  if (!steps.ok()) return steps.error();
+  if (steps->size() % 2 == 1) {
+    Attendance attendance{.since = steps->front()};
+    for (std::size_t i = 1; i < steps->size(); i += 2)
+      attendance.sat_out.push_back({.first = (*steps)[i], .last = (*steps)[i + 1]});
+    if (attendance.can_be_of(step + 1)) return attendance;
+  }
+  return Error{ErrorCode::kMismatch, "checkpoint: steps that it cannot have taken part in"};
+}
+
+// From a file. Its part is known to the engine only, so its size is checked there.
+Result<CheckedPayload> own_update(ByteView bytes, std::size_t model_elements) {
+  const std::uint64_t elements = claimed_elements(bytes);
+  if (elements > model_elements)
+    return Error{ErrorCode::kMismatch, "an update of more than the model"};
+  return CheckedPayload::check_update({bytes.begin(), bytes.end()}, elements);
+}
+
+Status read_position(const State& checkpoint, ClientSetup& client) {
+  const Result<std::vector<RoundId>> next_round = rounds_in(checkpoint, kNextRound);
+  const auto first_step = checkpoint.value<std::uint64_t>(kFirstStep);
+  const auto run = checkpoint.value<std::uint64_t>(kRun);
+  const auto step = checkpoint.value<std::uint64_t>(kStep);
+  if (!next_round.ok()) return next_round.error();
+  if (!first_step.ok()) return first_step.error();
+  if (!run.ok()) return run.error();
+  if (!step.ok()) return step.error();
+  if (next_round->size() != 1)
+    return Error{ErrorCode::kMismatch, "checkpoint: not one round that comes next"};
+  Result<Attendance> attendance = attendance_in(checkpoint, *step);
+  if (!attendance.ok()) return attendance.error();
+  client.is_fresh = false;
+  client.run = *run;
+  client.initial.reset();
+  client.next_round = next_round->front();
+  client.first_step = *first_step;
+  client.step = *step;
+  client.attendance = std::move(attendance).value();
+  return Done{};
+}
+
+Status read_updates(const State& checkpoint, ClientSetup& client) {
+  const Result<std::vector<RoundId>> sent = rounds_in(checkpoint, kSent);
+  if (!sent.ok()) return sent.error();
+  for (const RoundId& round : *sent) {
+    const Result<ByteView> payload = checkpoint.blob(name_in_round(kUpdate, round));
+    if (!payload.ok()) return payload.error();
+    Result<CheckedPayload> update = own_update(*payload, client.elements);
+    if (!update.ok()) return std::move(update).error().within("checkpoint");
+    client.own[round] = {.payload = std::move(update).value(),
+                         .attendance = client.attendance->until(round.step)};
+  }
+  return Done{};
+}
+
+}  // namespace
+
+void HubClient::save(State& checkpoint) const {
+  const auto step = checkpoint.value<std::uint64_t>(kStep);
+  LONGHAUL_CHECK(step.ok());
+  const MutexLock lock(mutex_);
+  checkpoint.values[kRun] = place_ ? place_->run : 0;
+  checkpoint.values[kFirstStep] = first_step_;
+  std::vector<std::uint64_t> sent;
+  for (const auto& [round, update] : own_) {
+    sent.insert(sent.end(), {round.step, round.part});
+    checkpoint.blobs[name_in_round(kUpdate, round)] = *update.payload.bytes();
+  }
+  checkpoint.values[kSent] = sent;
+  const Attendance attendance = attendance_.value_or(Attendance{.since = *step});
+  std::vector<std::uint64_t> steps{attendance.since};
+  for (const StepRange& range : attendance.sat_out)
+    steps.insert(steps.end(), {range.first, range.last});
+  checkpoint.values[kAttendance] = steps;
+}
+
+Status stand_at(const State& checkpoint, ClientSetup& client, const SentUpdates* sent) {
+  Status version = check_saved_version(checkpoint);
+  if (!version.ok()) return std::move(version).error().within("checkpoint");
+  Status position = read_position(checkpoint, client);
+  if (!position.ok()) return position;
+  Status updates = read_updates(checkpoint, client);
+  if (!updates.ok() || sent == nullptr) return updates;
+  for (const auto& [round, payload] : *sent) {
+    if (round.step < client.step) continue;
+    Result<CheckedPayload> update = own_update(payload, client.elements);
+    if (!update.ok()) return std::move(update).error().within("sent updates");
+    client.own.try_emplace(
+        round, OwnUpdate{.payload = std::move(update).value(), .attendance = *client.attendance});
+  }
+  client.own_until = {.step = client.step};
+  if (!client.own.empty())
+    client.own_until = std::max(*client.own_until, after(client.own.rbegin()->first));
+  return Done{};
+}
+
+}  // namespace longhaul
