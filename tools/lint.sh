@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formatting, layering, clang-tidy. --check (default) fails on any finding; --fix repairs formatting first.
+# Formatting, layering, clang-tidy; prints the word counts. --check (default) fails on any finding; --fix repairs formatting first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,6 +25,10 @@ sources | xargs -0 -r "${format[@]}"
 echo "lint: layers"
 tools/check_layers.py --self-test
 tools/check_layers.py
+
+echo "lint: words"
+tools/count_words.py --self-test
+tools/count_words.py
 
 echo "lint: clang-tidy"
 [[ build/tidy/build.ninja -nt CMakePresets.json ]] || cmake --preset tidy > /dev/null
