@@ -19,7 +19,7 @@ build: deps ## build everything into build/release (default)
 	$(call configure,release)
 	@cmake --build --preset release
 
-install: build ## build, then install programs, scenarios, man page and shell completion below PREFIX (/usr/local)
+install: build ## build, then install programs, libraries, scenarios, man page and completion below PREFIX (/usr/local)
 	cmake --install build/release --prefix $(PREFIX)
 
 demo: build ## build, then rehearse: D-SGD against the planner over an emulated WAN

@@ -106,10 +106,10 @@ class Readme(unittest.TestCase):
             built = built[built.index(line) + 1:]
 
     def test_its_cmake_is_that_of_a_project_which_is_built(self):
-        built = (ROOT / "tests/consumer/CMakeLists.txt").read_text(encoding="utf-8")
+        built = (ROOT / "examples/outside/CMakeLists.txt").read_text(encoding="utf-8")
         block = re.search(r"^```cmake\n(.*?)^```", self.TEXT, re.MULTILINE | re.DOTALL).group(1)
         for words in block.splitlines():
-            self.assertIn(words.replace("(longhaul ", "(../.. longhaul ").replace("my_program", "consumer"), built)
+            self.assertIn(words.replace("my_program", "plan_and_compress"), built)
 
     def test_counts_the_recipes(self):
         self.assertEqual(int(re.search(r"(\d+) methods and baselines", self.TEXT).group(1)), len(rows_of_the_code()))
