@@ -27,7 +27,7 @@ class DataFile {
   // Exactly `count` bytes, or an error; memory grows with what is really there, not with `count`.
   Result<std::vector<std::uint8_t>> read(std::size_t count);
 
-  // What is left, which must be at most `limit` bytes.
+  // The rest of the file, which must be at most `limit` bytes.
   Result<std::vector<std::uint8_t>> read_rest(std::size_t limit);
 
   // An error unless everything has been read (of a gzipped file: and its checksum is right).

@@ -26,7 +26,7 @@ struct ModelConfig {
 
 enum class InputKind : std::uint8_t { kImages, kText };
 
-// What the data set feeds in and how many answers there are.
+// The input that the data set feeds in, and the number of answers.
 struct ModelInput {
   InputKind kind = InputKind::kImages;
   std::int64_t channels = 1;

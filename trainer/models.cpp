@@ -267,7 +267,7 @@ class Gpt : public LayeredModel {
             constant(name + ".bias", {outputs}, 0)};
   }
 
-  // What is added to the residual stream starts smaller, the more blocks there are.
+  // The more blocks there are, the smaller their first contributions to the residual stream.
   void add_block(const std::string& name, std::int64_t width, std::int64_t layers) {
     const double into_stream = 0.02 / std::sqrt(2 * static_cast<double>(layers));
     Block block;

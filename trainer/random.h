@@ -9,7 +9,7 @@
 
 namespace longhaul::trainer {
 
-// What a stream of draws is for: streams of one seed are independent of each other.
+// The purpose of a stream of draws. Streams of one seed are independent of each other.
 enum class Draws : std::uint64_t {
   kInitialParameters = 1,
   kSplit = 2,

@@ -14,7 +14,7 @@ void use_threads(std::size_t count);
 // bits would change with OpenBLAS.
 void use_calling_thread();
 
-// What OpenBLAS is set to; 0 where another BLAS is loaded.
+// The number of threads of OpenBLAS; 0 where another BLAS is loaded.
 int open_blas_threads();
 
 }  // namespace longhaul::trainer

@@ -1,4 +1,4 @@
-// What a subcommand gives to main: its options, and what to run once they are parsed.
+// A subcommand as main sees it: its options, and a function to run once they are parsed.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// What a command says that cannot do what it was asked for: one line on standard error.
+// The complaint of a command that cannot do its work: one line on standard error.
 #pragma once
 
 #include <iostream>

@@ -1,5 +1,5 @@
-// Faults of a rehearsal: which, whom, when and for how long, all from one seed; and one after the
-// other, two at a time at most, while it runs.
+// The faults of a rehearsal, all drawn from one seed: kind, victim, time and length. At most two
+// happen at a time.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,7 @@ class Faults {
  public:
   Faults(const FaultSettings& settings, std::size_t replicas);
 
-  // What the rehearsal does.
+  // The actions of the rehearsal.
   struct Hands {
     std::function<Status(const Fault&)> begin;
     std::function<Status(const Fault&)> end;

@@ -1,4 +1,4 @@
-// What a hub tells of its rounds.
+// The events and lines with which a hub tells of its rounds.
 #pragma once
 
 #include <memory>

@@ -37,7 +37,7 @@ class LabFiles {
   Result<std::vector<lab::RunResult>> finish(const Scenario& scenario, bool is_judged = false);
 
   [[nodiscard]] std::filesystem::path report() const { return directory_ / "report.html"; }
-  // Of the run that was interrupted.
+  // The checkpoint of the run that was interrupted.
   [[nodiscard]] std::filesystem::path checkpoint() const {
     return directory_ / "checkpoint.safetensors";
   }
@@ -57,7 +57,7 @@ std::string scenario_of(const std::filesystem::path& directory);
 // The runs of a directory that an earlier lab has left.
 Result<std::vector<lab::RunResult>> read_runs(const std::filesystem::path& directory);
 
-// What --json prints: results.json without the curves, and the verdict where one was asked for.
+// The output of --json: results.json without the curves, and the verdict if one was asked for.
 std::string lab_json(const Scenario& scenario, const std::vector<lab::RunResult>& runs,
                      const std::optional<lab::Verdict>& verdict);
 

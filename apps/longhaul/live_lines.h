@@ -1,5 +1,5 @@
-// The progress of a rehearsal on standard error: one line for the run and one for each replica,
-// rewritten in place on a terminal, now and then elsewhere.
+// Shows the progress of a rehearsal on standard error: one line for the run and one for each
+// replica. On a terminal they are rewritten in place.
 #pragma once
 
 #include <unistd.h>

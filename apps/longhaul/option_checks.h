@@ -1,4 +1,4 @@
-// What CLI11 would take and no command can use.
+// Refuses values that CLI11 accepts and no command can use.
 #pragma once
 
 #include <CLI/CLI.hpp>

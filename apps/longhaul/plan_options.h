@@ -40,7 +40,7 @@ struct PlanRequest {
   }
 };
 
-// What to say about a model that is suspiciously small, such as --params 124; empty: nothing.
+// A warning about a suspiciously small model, such as --params 124; empty: none.
 std::string doubt_about_params(const std::string& written, std::uint64_t params);
 
 // An error is one line that names the option.

@@ -29,7 +29,7 @@ struct ProbeArguments {
   std::string step_time;
 };
 
-// What is trained there; zeros where nobody knows.
+// The model and step time of the hub's run; zeros if they are not known.
 struct ProbedWork {
   std::uint64_t elements = 0;
   Seconds compute{};
@@ -53,7 +53,7 @@ Result<ProbedWork> work_given(const ProbeArguments& arguments) {
   return work;
 }
 
-// What the command line does not say, the hub may know.
+// Asks the hub for facts that the command line does not give.
 Status complete(ProbedWork& work, Connector& connector, const HubAccess& access) {
   const Result<v1::StatusReport> status =
       ask_for_status(connector, access.name, access.token, deadline_after(kProbeTimeout));

@@ -1,5 +1,5 @@
-// One run of a rehearsal: a hub, a relay and a replica for each link of the scenario, and an
-// evaluator, as real processes on this machine; on request with faults.
+// One run of a rehearsal, as real processes on this machine: a hub, an evaluator, and a relay and a
+// replica for each link. Faults are injected on request.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,7 @@
 
 namespace longhaul::apps {
 
-// What people see while it runs.
+// The view that people have while it runs.
 struct RehearsalView {
   std::string recipe;
   std::optional<Seconds> predicted_step_time;
@@ -71,12 +71,13 @@ class Rehearsal {
     Seconds closed{};
     std::map<std::size_t, Seconds> arrived;  // by slot
   };
-  // Of a replica of the scenario, whichever process it is.
+  // A replica of the scenario, whichever process plays it.
   struct Seat {
     std::unique_ptr<Relay> relay;
     std::optional<Child> process;
     bool has_started = false;
-    // Of the clock of its process against that of the run, which starts with the first replica.
+    // The offset of its process's clock against that of the run, which starts with the first
+    // replica.
     Seconds offset{};
     std::map<std::size_t, StepTimes> times;  // by step
     std::string digest;                      // of the model at the end; empty: it has not finished

@@ -1,4 +1,4 @@
-// What the processes of a rehearsal tell, and the result that comes of it.
+// Reads the events of a rehearsal's processes and builds its result.
 #include <algorithm>
 #include <cmath>
 #include <limits>

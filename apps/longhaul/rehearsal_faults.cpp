@@ -1,4 +1,4 @@
-// What a rehearsal does to its own processes and links.
+// Injects faults into the processes and links of a rehearsal.
 #include <csignal>
 
 #include "apps/longhaul/rehearsal.h"
@@ -45,7 +45,7 @@ Status Rehearsal::end(const Fault& fault) {
   return Done{};
 }
 
-// What it had told counts.
+// Events that it had sent count.
 void Rehearsal::kill_replica(std::size_t slot) {
   Seat& seat = seats_[slot];
   seat.process->kill();

@@ -64,7 +64,7 @@ void Rehearsal::note_round(const Json& event) {
   }
 }
 
-// Of the slowest link, as the hub estimates it.
+// The rate of the slowest link, as the hub estimates it.
 void Rehearsal::note_rates() {
   if (!started_ || !view_.status.contains("replicas")) return;
   lab::RatePoint point{.time = time()};

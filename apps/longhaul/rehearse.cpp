@@ -62,7 +62,7 @@ void tell_if_late(const lab::RunResult& run) {
                "replicas; raise train.step_time\n";
 }
 
-// What is to be rehearsed, checked before anything starts.
+// The runs of a rehearsal, checked before anything starts.
 struct Programme {
   Job job;  // of the first
   std::vector<std::string> settings;

@@ -32,7 +32,7 @@ std::string state_of(const v1::MemberReport& member) {
   return member.is_enrolled() ? "trains" : "comes";
 }
 
-// What a peer says goes to a terminal: one line, nothing that moves the cursor.
+// A peer's text goes to a terminal: make it one line without anything that moves the cursor.
 std::string plain(std::string text) {
   std::ranges::replace_if(
       text, [](unsigned char letter) { return letter < 0x20 || letter == 0x7F; }, '?');

@@ -1,4 +1,4 @@
-// What a hub's directory is of: the task, beside the journal, for those who read it later.
+// The task of a hub's directory, written beside the journal for later readers.
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 
 namespace longhaul::apps {
 
-// What it wrote to standard output; its standard error goes where ours goes. An error when it is
-// not installed or does not exit with 0.
+// Its standard output; its standard error goes where ours goes. An error when it is not installed
+// or does not exit with 0.
 Result<std::string> run_torch_program(const std::vector<std::string>& arguments);
 
 // Goes on as longhaul-torch, with these arguments: returns only when that fails, and says why.

@@ -10,7 +10,7 @@
 namespace longhaul::apps {
 namespace {
 
-// What is wrong with the arguments, or why longhaul-torch could not take over.
+// The error of the arguments, or the reason why longhaul-torch could not take over.
 Error try_train(const TrainArguments& arguments, const std::vector<std::string>& words) {
   const Result<HubAccess> access = hub_access(arguments);
   if (!access.ok()) return access.error();

@@ -161,8 +161,8 @@ bool is_asked_for(const std::vector<T>& list, const T& one) {
   return list.empty() || std::ranges::find(list, one) != list.end();
 }
 
-// All runs of the directory, or those of the recipes and seeds that are asked for. What cannot be
-// replayed is left out and named.
+// All runs of the directory, or those of the recipes and seeds that are asked for. Recipes that
+// cannot be replayed are left out and named.
 Status replay_runs(const std::string& directory, const Scenario& scenario,
                    const lab::StudyRequest& wanted, LabFiles& files) {
   const auto is_kept = [&](const RunResult& run) {

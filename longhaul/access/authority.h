@@ -53,7 +53,7 @@ Result<Invited> invite(const std::filesystem::path& directory, const InviteReque
 Result<WallTime> revoke(const std::filesystem::path& directory, const std::string& name,
                         WallTime now);
 
-// What a TLS server needs; the authority's own key is not among it and may be kept elsewhere.
+// The files of a TLS server. The authority's own key is not among them and may be kept elsewhere.
 struct HubKeys {
   std::string ca_pem;
   std::string certificate_pem;

@@ -1,4 +1,5 @@
-// What a replica needs to join a hub, in one file; docs/keys.md describes it field by field.
+// An invite: one file with everything that a replica needs to join a hub. docs/keys.md describes
+// its fields.
 #pragma once
 
 #include <filesystem>

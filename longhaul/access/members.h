@@ -1,4 +1,5 @@
-// Who is invited: names with the digests of their tokens, in members.json of the hub's directory.
+// The list of invited replicas: names with the digests of their tokens, in members.json of the
+// hub's directory.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ struct Member {
   bool operator==(const Member&) const = default;
 };
 
-// The content of members.json. What is read is sorted by name; a list with anything missing or
-// strange in it is refused as a whole.
+// The content of members.json. Sorts by name. Refuses a list as a whole if anything in it is
+// missing or strange.
 std::string to_text(const std::vector<Member>& members);
 Result<std::vector<Member>> parse_members(std::string_view text);
 

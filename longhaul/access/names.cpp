@@ -23,7 +23,7 @@ bool consists_of(std::string_view text, std::string_view extra) {
   });
 }
 
-// What a user wrote, fit for one line of a message.
+// Makes a user's text fit for one line of a message.
 std::string shown(std::string_view text) {
   std::string line(text.substr(0, 80));
   std::ranges::replace_if(

@@ -1,5 +1,5 @@
-// Files and directories that only their owner can read, with these modes from their first moment:
-// a chmod afterwards would leave a gap, and a umask can only take rights away.
+// Files and directories that only their owner can read, with these modes from their first moment. A
+// chmod afterwards would leave a gap, and a umask can only take rights away.
 #pragma once
 
 #include <filesystem>

@@ -3,7 +3,7 @@
 
 namespace longhaul {
 
-// What is freed stays with the process for the next buffer. Otherwise every update and every mean
+// Freed memory stays with the process for the next buffer. Otherwise every update and every mean
 // comes from the system anew, page by page, which takes longer than to fill it. Call it before the
 // first thread starts.
 void keep_freed_memory();

@@ -1,5 +1,5 @@
-// Limits log lines of one kind, so that something that happens again and again does not fill a
-// disk: the first ones are written at once, the others are counted. Pure: the time comes in.
+// Limits log lines of one kind, so that a repeated event does not fill a disk. The first lines are
+// written at once, the others are counted. Pure: the time comes in.
 #pragma once
 
 #include <cstddef>

@@ -65,7 +65,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-// What a function returns that can fail but has nothing to hand back.
+// The value of a function that can fail but has nothing to hand back.
 struct Done {
   bool operator==(const Done&) const = default;
 };

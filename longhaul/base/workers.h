@@ -1,5 +1,5 @@
-// A fixed crew of threads that shares out independent tasks; the caller works too.
-// What a task computes must not depend on who runs it: results are equal for every crew size.
+// A fixed crew of threads that shares out independent tasks; the caller works too. A task must
+// compute the same whichever thread runs it: results are equal for every number of threads.
 #pragma once
 
 #include <algorithm>

@@ -71,7 +71,7 @@ class Codec {
   // Bytes that take() will give, for planning: exact where the size does not depend on the values.
   [[nodiscard]] virtual double expected_bytes(std::size_t elements, double keep_ratio) const = 0;
 
-  // What must be kept in a checkpoint, in place; empty for codecs that start afresh each time.
+  // The memory of the codec, for checkpoints, in place. Empty if the codec starts afresh each time.
   [[nodiscard]] virtual std::span<float> state() { return {}; }
 
   // The mean of a round was merged, as everyone merges it. A codec whose state depends on nothing

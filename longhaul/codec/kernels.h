@@ -13,7 +13,7 @@ namespace longhaul::kernels {
 // Element i of a sum goes to partial sum i % kLanes, whatever the width of the vectors.
 inline constexpr std::size_t kLanes = 16;
 
-// What is added to a residual before anything is taken from it: residual = decay·residual +
+// An addition to a residual before anything is taken from it: residual = decay·residual +
 // increment.
 struct Feed {
   std::span<const float> increment;  // empty: nothing to add

@@ -1,4 +1,5 @@
-// What the kernel files share, compiled once per SIMD target: included after hwy/foreach_target.h.
+// Functions that the kernel files share, compiled once per SIMD target. Include it after
+// hwy/foreach_target.h.
 #if defined(LONGHAUL_CODEC_KERNELS_TARGET_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef LONGHAUL_CODEC_KERNELS_TARGET_H
 #undef LONGHAUL_CODEC_KERNELS_TARGET_H

@@ -150,7 +150,7 @@ ByteBuffer take_factors(const TakeRequest& request, const MatrixLayout& layout, 
   const ByteBuffer body = std::move(out).release();
   const PayloadHeader header{.kind = PayloadKind::kLowRank, .format = format, .elements = elements};
   ByteBuffer payload = seal_payload(header, {&body, 1});
-  // What was sent is what the decoder makes of it, so the decoder says what to remove.
+  // The receivers get the decoder's output, so exactly that is removed from the residual.
   add(PayloadView::of_sealed(payload, elements), -1.0F, request.residual);
   return payload;
 }
@@ -278,7 +278,8 @@ double SharedLowRank::expected_bytes(std::size_t elements, double /*keep_ratio*/
   return layout_.expected_bytes(elements, format_);
 }
 
-// A step of power iteration with the mean. What a mean of zeros spans is nothing to learn.
+// A step of power iteration with the mean. A mean of zeros spans nothing, so there is nothing to
+// learn.
 void SharedLowRank::learn(std::span<const float> mean) {
   if (kernels::magnitude_range(mean).max_magnitude == 0.0F) return;
   for (const Matrix& matrix : layout_.matrices()) {

@@ -44,8 +44,8 @@ void reseal_payload(std::span<std::byte> bytes);
 // refers to the bytes it was parsed from, which must outlive it.
 class PayloadView {
  public:
-  // Refuses anything but exactly one well-formed payload of `elements` elements. What it allocates
-  // depends on `elements`, which the caller knows, and never on what the bytes claim.
+  // Refuses anything but exactly one well-formed payload of `elements` elements. The size of its
+  // allocations depends on `elements`, which the caller knows, and never on what the bytes claim.
   static Result<PayloadView> parse(ByteView bytes, std::uint64_t elements);
   // A view of bytes that this process has just sealed. Skips the digest and the check for finite
   // values; debug builds check everything.

@@ -1,5 +1,5 @@
-// How kept values lie on the wire: as they are, as bf16, or as 8, 4, 2 or 1 bit codes in blocks
-// with a grid of their own. A block holds up to kBlockValues values.
+// The form of kept values on the wire: fp32, bf16, or codes of 8, 4, 2 or 1 bits. Codes come in
+// blocks, each with its own grid. A block holds up to kBlockValues values.
 #pragma once
 
 #include <cstddef>

@@ -7,13 +7,13 @@
 namespace longhaul {
 namespace {
 
-// What the text has, in small letters, and what is said of it.
+// A piece of gRPC's text in small letters, and our own words for it.
 struct Phrase {
   std::string_view has;
   std::string_view says;
 };
 
-// Of one who could not be reached.
+// The host could not be reached.
 constexpr std::array<Phrase, 7> kNoAnswer{{
     {"connection refused", "connection refused"},
     {"no route to host", "no route to this host"},
@@ -24,7 +24,7 @@ constexpr std::array<Phrase, 7> kNoAnswer{{
     {"fd shutdown", "nothing came in time"},
 }};
 
-// Of one who answered as no hub does.
+// The host answered as no hub does.
 constexpr std::array<std::string_view, 2> kOtherProgram{
     {"failed parsing http/2", "http1.x server"}};
 

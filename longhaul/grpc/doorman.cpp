@@ -117,7 +117,7 @@ class Doorman::Loop {
     });
   }
 
-  // Who means well speaks at once: where there are too many, who has waited longest does not.
+  // An honest peer speaks at once. If too many wait, drop the one that has been silent the longest.
   void admit_on_loop(tcp::socket socket) {
     std::error_code ignored;
     socket.non_blocking(true, ignored);
@@ -182,7 +182,8 @@ class Doorman::Loop {
     turn_away_(why);
   }
 
-  // What is not read at the end makes it a reset, and the peer's error one of its network.
+  // Unread bytes at the end would turn the close into a reset, and the peer would report a network
+  // error.
   static void hear_out(tcp::socket& socket) {
     std::array<char, 4096> rest{};
     std::error_code failure;

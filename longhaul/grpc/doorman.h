@@ -1,5 +1,5 @@
-// Listens for connections and hears their first bytes before gRPC has to: who does not begin as the
-// protocol does is turned away, as is who says nothing, and there are never too many of those. gRPC
+// Listens for connections and reads their first bytes before gRPC does. It turns away peers that do
+// not begin as the protocol does and peers that stay silent, and limits how many may wait. gRPC
 // would do much of that too, but tell nobody.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace longhaul {
 
-// What the first bytes of a connection say. HTTP/2 and TLS both begin in one way only.
+// The meaning of the first bytes of a connection. HTTP/2 and TLS both begin in one way only.
 enum class Greeting { kRight, kWrong, kTooShort };
 Greeting greeting_of(std::string_view said, bool is_tls);
 

@@ -1,6 +1,5 @@
-// gRPC's own log, which is one for the whole process: it is kept off standard error, and read, as
-// gRPC tells nowhere else of connections that fail before there is a stream. Only for .cpp files of
-// this module.
+// gRPC's own log, one for the whole process. It is kept off standard error. We read it because gRPC
+// reports failed handshakes nowhere else. Only for .cpp files of this module.
 #pragma once
 
 #include <string>

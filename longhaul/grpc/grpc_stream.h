@@ -1,4 +1,4 @@
-// What both ends of a gRPC stream have in common: one read and one write at a time, each answered,
+// The common part of both ends of a gRPC stream: one read and one write at a time, each answered,
 // and one end. Only for .cpp files of this module.
 #pragma once
 
@@ -29,7 +29,7 @@ class GrpcLine {
     is_writing_ = true;
     reactor_.start_write(std::move(frame));
   }
-  // Of the write that was under way. False: the stream has ended.
+  // The write that was under way. False: the stream has ended.
   bool written(bool ok) {
     const std::scoped_lock lock(mutex_);
     is_writing_ = false;

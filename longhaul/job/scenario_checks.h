@@ -1,5 +1,5 @@
-// What the parser of scenarios knows beyond single values: how keys fit together, and which key was
-// meant when there is none of a name.
+// Checks of a scenario beyond single values: how keys fit together, and which key was meant by an
+// unknown name.
 #pragma once
 
 #include <map>

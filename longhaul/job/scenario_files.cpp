@@ -21,7 +21,7 @@ std::vector<std::string> scenarios_in(const std::filesystem::path& directory) {
   return names;
 }
 
-// What the user may have meant by a file that is not there.
+// Suggests a file or a built-in scenario in place of a file that does not exist.
 std::string meant_instead(const std::filesystem::path& path, const std::string& built_in) {
   std::error_code unreadable;
   const std::filesystem::path with_ending = path.string() + ".toml";

@@ -27,8 +27,8 @@ struct RawValue {
   std::vector<std::string> items;
 };
 
-// What a row writes to. `replica`, `replica_count` and `recipe` belong to the [[replica]] or
-// [recipe.NAME] that is being read.
+// A scenario that is being read; rows write to it. `replica`, `replica_count` and `recipe` belong
+// to the [[replica]] or [recipe.NAME] that is being read.
 struct Draft {
   Scenario scenario;
   LinkSettings link;

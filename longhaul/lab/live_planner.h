@@ -1,5 +1,5 @@
-// The hub's planner in the lab: it measures links from the transfers it sees, compares the messages
-// of each round, and moves the plan as the recipe's planner says.
+// The hub's planner in the lab. It measures links by their transfers, compares the messages of each
+// round, and lets the recipe's planner move the plan.
 #pragma once
 
 #include <cstdint>

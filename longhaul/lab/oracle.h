@@ -1,5 +1,5 @@
-// What hindsight would have chosen: the best fixed plan of a grid, and `auto` if it had known the
-// links in advance.
+// The choice of hindsight: the best fixed plan of a grid, and `auto` if it had known the links in
+// advance.
 #pragma once
 
 #include <optional>

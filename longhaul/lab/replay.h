@@ -1,5 +1,5 @@
-// The time of a run on other links, without training again: the losses by step of a fixed plan do
-// not depend on the links, and neither do the bytes.
+// Computes the time of a run on other links without training again. With a fixed plan neither
+// losses by step nor bytes depend on the links.
 #pragma once
 
 #include "longhaul/base/result.h"

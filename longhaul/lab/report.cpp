@@ -59,7 +59,7 @@ std::string script() {
   return all;
 }
 
-// Of an oracle's runs: no rows for fixed plans but the best one.
+// An oracle's fixed plans get no rows, except for the best one.
 std::vector<RunResult> shown_runs(const std::vector<RunResult>& runs,
                                   const std::optional<Verdict>& verdict) {
   std::vector<RunResult> shown;

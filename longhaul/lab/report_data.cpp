@@ -1,4 +1,4 @@
-// What the script of the report draws from, as JSON.
+// The data of the report's script, as JSON.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What is not finite is written as null.
+// A number that is not finite becomes null.
 Json curve_of(const RunResult& run) {
   Json curve = Json::array();
   for (const EvalPoint& point : run.evaluations)
@@ -32,7 +32,7 @@ Json parts_of(const std::optional<TimeSpent>& step) {
           step->others.count()};
 }
 
-// Of the runs' mean steps, the mean.
+// The mean over runs of their mean step.
 Json mean_parts(const Summary& summary, const std::vector<RunResult>& runs) {
   TimeSpent sum;
   double count = 0;

@@ -13,7 +13,7 @@
 
 namespace longhaul::lab {
 
-// What the times of the page are.
+// Says whether the times of the page are virtual or real.
 std::string clock_html(bool is_real);
 
 // `parameters` of the model, 0 where no run has told; α and β follow from it.
@@ -22,11 +22,11 @@ std::string facts_html(const Scenario& scenario, std::size_t parameters);
 std::string table_html(const TargetSettings& target, const std::vector<Summary>& summaries,
                        const std::vector<RunResult>& runs);
 
-// Of a rehearsal: predicted beside measured, and that all models are equal. Empty for a lab.
+// For a rehearsal: predicted beside measured, and that all models are equal. Empty for a lab.
 std::string prediction_html(const std::vector<Summary>& summaries,
                             const std::vector<RunResult>& runs);
 
-// What hindsight says; empty without a verdict.
+// The verdict of hindsight; empty without one.
 std::string oracle_html(const std::optional<Verdict>& verdict);
 
 // A section with the decisions of planners, of the first run of each summary; empty if there are

@@ -1,4 +1,4 @@
-// What a run of the lab or of a rehearsal leaves behind.
+// The results of a run in the lab or in a rehearsal.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ struct Span {
   Seconds begin{};
   Seconds end{};
   std::size_t step = 0;
-  // Of a message: the first part of the span, before the line was free, and the last part, after it
-  // had left the line. It occupied the line in between.
+  // For a message: the first part of the span, before the line was free, and the last part, after
+  // it had left the line. It occupied the line in between.
   Seconds queued{};
   Seconds latency{};
 };
@@ -56,7 +56,7 @@ struct TimeSpent {
   [[nodiscard]] Seconds total() const { return computing + sending + latency + others; }
 };
 
-// What the slowest link carried.
+// The rate of the slowest link.
 struct RatePoint {
   Seconds time{};
   double up_bits_per_s = 0;

@@ -22,7 +22,7 @@ std::string csv_field(const Json& value) {
 
 std::string results_csv(const Scenario& scenario, const std::vector<RunResult>& runs) {
   const Json results = results_json(scenario, runs, Curves::kLeftOut);
-  // Of no run: a row that only gives the columns.
+  // An empty run, whose row only gives the columns.
   const Json columns = results_json(scenario, {RunResult{}}, Curves::kLeftOut).at("runs").at(0);
   std::string csv = "scenario,clock";
   for (const auto& [key, value] : columns.items()) {

@@ -54,7 +54,7 @@ Json spent_json(const TimeSpent& spent) {
           {"others_s", spent.others.count()}};
 }
 
-// Of a mean step, over replicas; by replica the whole run.
+// The parts of a mean step over replicas, and of the whole run for each replica.
 void add_time_spent(const RunResult& run, Json& json) {
   const std::optional<TimeSpent> step = mean_step(run);
   json["computing"] = value_or_null(computing_share(run));

@@ -1,4 +1,4 @@
-// What one call of `lab` runs: recipes × settings of a search × seeds.
+// The runs of one call of `lab`: recipes × settings of a search × seeds.
 #pragma once
 
 #include <cstdint>

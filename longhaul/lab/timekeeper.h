@@ -1,5 +1,5 @@
-// Notes what replicas did and when: the time line of the first steps, the bytes of each step, and
-// where the time of each replica went. All of it comes from events, never from a formula.
+// Records the time line of the first steps, the bytes of each step, and how each replica spent its
+// time. All of it comes from events, never from a formula.
 #pragma once
 
 #include <cstddef>

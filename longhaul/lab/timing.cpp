@@ -32,7 +32,7 @@ struct Carried {
   double seconds = 0;
 };
 
-// Of the slowest line; 0 where none carried anything.
+// The rate of the slowest line; 0 where none carried anything.
 double least_rate(const std::vector<Carried>& lines) {
   double least = 0;
   for (const Carried& line : lines) {
@@ -52,7 +52,7 @@ void add_carried(const std::vector<double>& bytes, const std::vector<double>& se
   }
 }
 
-// What lines carried while something was on them, over groups of steps.
+// The rates of busy lines, over groups of steps.
 std::vector<RatePoint> rates_of(const RunResult& run) {
   std::vector<RatePoint> rates;
   const std::size_t steps = std::min(run.wire.size(), run.losses.size());

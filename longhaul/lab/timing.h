@@ -1,4 +1,4 @@
-// What follows from the times of a run's steps and evaluations.
+// Figures that follow from the times of a run's steps and evaluations.
 #pragma once
 
 #include "longhaul/job/scenario.h"

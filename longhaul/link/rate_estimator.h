@@ -18,21 +18,21 @@ struct TransferSample {
   bool is_probe = false;        // sent to tell the rate
 };
 
-// What busy machines see of a transfer is milliseconds early or late, now and then much more: one
-// that takes this long on an idle machine is known well enough.
+// A busy machine sees transfers milliseconds early or late, sometimes much more. A transfer of this
+// length is measured well enough.
 constexpr Seconds kTrustedDuration{0.02};
 // Nor are they busy for this long: what takes so long tells, however few bytes it has.
 constexpr Seconds kMostBusy{0.25};
 
-// What a sample tells of the level.
+// How a sample compares with the level.
 enum class Told : std::uint8_t {
   kNothing,
   kLevel,  // it is known anew
   kDoubt,  // the link may have become slower, or a machine was busy: a longer transfer would tell
 };
 
-// Follows a rate that halves or doubles within two samples, and stays put while samples only
-// jitter: a sample far from the level must be confirmed by the next one before the level jumps.
+// Follows a rate that halves or doubles within two samples, and ignores jitter. The level jumps
+// when a second sample confirms the first.
 class RateEstimator {
  public:
   RateEstimator() = default;
@@ -45,9 +45,9 @@ class RateEstimator {
 
   Told add(const TransferSample& sample);
 
-  // What the next message will most likely see; nothing before the first sample.
+  // The most likely rate of the next message; nothing before the first sample.
   [[nodiscard]] std::optional<Bandwidth> typical() const;
-  // What it will see or exceed most of the time: for plans that must not stall.
+  // A rate that the next message mostly reaches: for plans that must not stall.
   [[nodiscard]] std::optional<Bandwidth> low() const;
 
  private:

@@ -1,5 +1,5 @@
-// A WAN on one machine, without root: a TCP relay between one replica and the hub that lets bytes
-// pass at the rate of a link and delivers them a latency later.
+// A WAN on one machine, without root. A TCP relay between one replica and the hub passes bytes at
+// the rate of a link and delivers them a latency later.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,12 @@ struct RelayedBytes {
   std::uint64_t down = 0;
 };
 
-// All connections that are made to port() on 127.0.0.1 share the two lines of the link and take
-// turns on each in small slices: a ping does not wait behind bulk data. Each line queues
-// max(64 KiB, twice bandwidth × loop latency); then the relay stops reading and TCP holds the
-// sender back. A connection's end arrives behind its last byte; a reset arrives at once. Handshakes
-// take no time: the relay answers them itself. Every function may be called from every thread, and
-// what it asks for is done when it returns.
+// All connections that are made to port() on 127.0.0.1 share the two lines of the link. They take
+// turns in small slices, so a ping does not wait behind bulk data. Each line queues max(64 KiB,
+// twice bandwidth × loop latency); then the relay stops reading and TCP holds the sender back. A
+// connection's end arrives behind its last byte; a reset arrives at once. Handshakes take no time:
+// the relay answers them itself. Every function may be called from every thread, and what it asks
+// for is done when it returns.
 class Relay {
  public:
   // Fails where the address cannot be read or no port can be had. A hub that does not answer is no

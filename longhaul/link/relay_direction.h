@@ -1,5 +1,5 @@
-// One direction of a Relay: reads what the senders of all its connections have, lets the shaper say
-// when it has come through, and writes it to the receivers.
+// One direction of a Relay. It reads from the senders of all its connections, asks the shaper when
+// each slice is due, and writes it to the receivers.
 #pragma once
 
 #include <asio/io_context.hpp>

@@ -21,9 +21,9 @@ namespace {
 
 using asio::ip::tcp;
 
-// What the kernel holds on either side of the relay comes on top of the queue, and a sender cannot
-// tell it from a faster link. So it is small, but enough to keep the line busy while the loop waits
-// for a processor: 10 ms of the link, from 64 KiB, one segment of loopback, to 1 MiB.
+// The kernel's buffers on both sides add to the queue, and a sender cannot tell them from a faster
+// link. So they are small: 10 ms of the link, at least 64 KiB, one segment of loopback, at most 1
+// MiB. That keeps the line busy while the loop waits for a processor.
 int buffer_bytes_for(const LinkModel& link) {
   constexpr double kHeldSeconds = 0.01;
   const double rate = std::max(link.up.mean().bytes_per_second, link.down.mean().bytes_per_second);

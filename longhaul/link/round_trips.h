@@ -18,7 +18,7 @@ class RoundTrips {
     shorter_later_.push_back({.at = now, .took = took});
     while (now - shorter_later_.front().at > kWindow) shorter_later_.pop_front();
   }
-  // Of the next path nothing is known.
+  // Nothing is known of the next path.
   void clear() { shorter_later_.clear(); }
 
   [[nodiscard]] std::optional<Seconds> least() const {

@@ -1,5 +1,5 @@
-// One direction of an emulated link as arithmetic: the bytes of several connections pass one line
-// at its rate, in turns, and are due a latency later. No clock, no socket, no bytes: only counts.
+// One direction of an emulated link as arithmetic. Bytes of several connections take turns on one
+// line at its rate and are due a latency later. No clock, no socket, no bytes: only counts.
 #pragma once
 
 #include <cstddef>
@@ -53,11 +53,11 @@ class Shaper {
 
   // A blocked connection gets no turn: its receiver does not read.
   void set_blocked(Seconds now, ConnectionId connection, bool is_blocked);
-  // Forgets what waits. What is in the line already still comes out.
+  // Forgets what waits. Bytes that are in the line already still come out.
   void remove(ConnectionId connection);
 
-  // While held, nothing passes and nothing is due. What was due then is due at the release, and a
-  // slice that was passing passes anew.
+  // While held, nothing passes and nothing is due. Bytes that were due meanwhile are due at the
+  // release, and a slice that was passing starts anew.
   void hold(Seconds now);
   void release(Seconds now);
   // Time 0 of the trace is now.

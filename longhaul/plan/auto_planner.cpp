@@ -222,7 +222,7 @@ double AutoPlanner::worth_a_change(double rounds) const {
 }
 
 std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
-  // Of a run that goes on with another planner, the rule stays until the replicas say otherwise.
+  // A run that goes on with another planner keeps its rule until the replicas say otherwise.
   if (rounds_ == 0 && facts.current.merge != merge_) set_merge(facts.current.merge);
   const double rounds = pass_time(facts);
   note_agreement(facts.agreement, rounds);

@@ -1,5 +1,4 @@
-// What a planner knows of the replicas: how fast each computes, what its link carries, what
-// a round costs.
+// The planner's knowledge of the replicas: the speed and link of each, and the cost of a round.
 #pragma once
 
 #include <vector>

@@ -25,7 +25,7 @@ struct RoundPolicy {
   Seconds grace{};        // how long the others are waited for once the quorum is there
 };
 
-// What became of a submission.
+// The outcome of a submission.
 enum class Taken : std::uint8_t {
   kIn,
   kAlreadyIn,  // the same replica has submitted to this round before: nothing counts twice
@@ -60,7 +60,7 @@ class RoundBook {
 
   Taken submit(std::size_t slot, RoundId round, CheckedPayload payload, TimePoint now,
                Attendance attendance = {});
-  // What it sent cannot be used: the round does not wait for it any longer, and closes without it.
+  // Its update cannot be used. The round no longer waits for it, and closes without it.
   Taken reject(std::size_t slot, RoundId round, TimePoint now);
 
   // The last update of this slot in a round that has not closed yet.

@@ -10,9 +10,9 @@ namespace longhaul {
 
 // A round is named by the step its updates were born in and the part of the model that they cover.
 //
-// Rounds compare by step, then by part. That is the order in which they close, in which the hub
-// announces their means, and in which every member merges those that are due in the same step. The
-// rounds of one step have members, updates and means of their own; only their order is common.
+// Rounds compare by step, then by part. Rounds close in that order, the hub announces their means
+// in it, and members merge in it those that are due in one step. The rounds of one step have
+// members, updates and means of their own; only their order is common.
 struct RoundId {
   std::uint64_t step = 0;
   std::uint32_t part = 0;

@@ -73,8 +73,8 @@ class AheadRule final : public MergeRule {
     }
   }
 
-  // What a gradient or a velocity has still to move is kept: the late replica has moved by it. The
-  // velocity stays: the same on all replicas.
+  // The rest of the movement of each gradient or velocity is kept: the late replica has moved by
+  // it. The velocity stays: the same on all replicas.
   std::unique_ptr<MergeRule> become(Merge merge, const StepContext& next) override {
     LONGHAUL_CHECK(merge == Merge::kLate);
     RuleSetup setup = setup_;

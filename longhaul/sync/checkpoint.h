@@ -16,8 +16,8 @@
 
 namespace longhaul {
 
-// What must be equal for a checkpoint to be of use: ("seed", "1"), in the order in which people are
-// told what differs.
+// Facts that must be equal for a checkpoint to be of use: ("seed", "1"), in the order in which
+// people are told what differs.
 using RunIdentity = std::vector<std::pair<std::string, std::string>>;
 
 void save_identity(const RunIdentity& run, State& state);
@@ -32,7 +32,7 @@ Result<State> read_checkpoint(const std::filesystem::path& file);
 class CheckpointWriter {
  public:
   explicit CheckpointWriter(std::filesystem::path file);
-  // What was handed over is written first.
+  // Writes first what was handed over before.
   ~CheckpointWriter() { states_.close(); }
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
@@ -43,7 +43,7 @@ class CheckpointWriter {
   // Waits until it is written.
   Status write(State state);
 
-  // What became of those that were written since the last call: the step of the last one.
+  // The outcome of the writes since the last call: the step of the last one.
   [[nodiscard]] std::optional<Result<std::uint64_t>> take_outcome();
 
   [[nodiscard]] const std::filesystem::path& file() const { return file_; }

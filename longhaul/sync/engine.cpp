@@ -257,7 +257,7 @@ void Engine::open_round(std::uint32_t part, const CheckedPayload& payload) {
   in_flight_.insert(std::ranges::upper_bound(in_flight_, round), round);
 }
 
-// What comes from elsewhere may be anything.
+// Values from elsewhere may be anything.
 Status Engine::check_mean(const Mean& mean, RoundId round) const {
   const std::string name = "mean of step " + std::to_string(round.step);
   if (mean.round != round || mean.elements() != parts_.at(round.part).count)

@@ -2,8 +2,8 @@
 //
 //  gradient ─▶ residual += ─▶ codec.take ─▶ submit ─▶ … ─▶ collect ─▶ merge ─▶ parameters
 //
-// A step goes part by part, so that a part travels while the gradient of the next is computed, and
-// is merged just before it is used:
+// A step goes part by part. A part travels while the gradient of the next is computed, and is
+// merged just before it is used:
 //
 //  begin_step · ready(part) for each part, in any order · merge_before(part) · end_step
 //
@@ -35,7 +35,7 @@
 
 namespace longhaul {
 
-// Who moves the parameters between rounds.
+// The one who moves the parameters between rounds.
 enum class LocalStep : std::uint8_t {
   kOurs,     // the engine's optimizer
   kCallers,  // the caller: what the parameters have moved is the update
@@ -63,7 +63,7 @@ Status check_plan(const Plan& plan, const EngineSetup& setup);
 // The setup of the recipe's planner, for a run of that setup.
 PlannerSetup planner_setup(const EngineSetup& setup);
 
-// Of a two-way recipe: what the means go through. `workers` must outlive it.
+// For a two-way recipe: compresses its means. `workers` must outlive it.
 std::unique_ptr<MeanCompressor> make_mean_compressor(const EngineSetup& setup, std::size_t elements,
                                                      Workers& workers);
 
@@ -142,7 +142,7 @@ class Engine {
 
   // Bit-identical on all replicas after every merge; the model to evaluate.
   [[nodiscard]] std::span<const float> shared() const { return rule_->shared(); }
-  // What this replica has moved or computed and not sent; formed anew.
+  // The movement or gradients that this replica has not sent yet; formed anew.
   [[nodiscard]] std::vector<float> residual() const { return rule_->residual(); }
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] std::size_t steps_done() const { return step_; }
@@ -163,7 +163,7 @@ class Engine {
  private:
   [[nodiscard]] StepContext now() const { return {.step = step_, .lr = setup_.lr.at(step_)}; }
   [[nodiscard]] bool is_final_average() const { return setup_.final_average == step_; }
-  // Of the parts that have a round in a step of the present period, or in the final average.
+  // The rounds of a step of the present period, or of the final average.
   [[nodiscard]] std::vector<std::uint32_t> parts_in(std::size_t step) const;
   [[nodiscard]] bool has_round(std::uint32_t part) const;
   void begin_period();

@@ -84,7 +84,7 @@ bool has_rounds_of_step(const EnginePosition& position) {
   return true;
 }
 
-// What is in flight is born, in this step only if its part is ready.
+// A round in flight was submitted, in this step only if its part is ready.
 bool is_born(const RoundId& round, const EnginePosition& position) {
   return round.step < position.step ||
          (round.step == position.step && position.is_ready[round.part]);

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t kBlock = 4096;  // elements of a tile that are merged together, in L1
 
-// What a mean and the replica's own message have of one tile, and their sums over a block of it.
-// Between blocks all sums are zero and nothing is marked.
+// The entries of a mean and of the replica's own message in one tile, and their sums over a block
+// of it. Between blocks all sums are zero and nothing is marked.
 struct SparseScratch {
   // Of a payload in a tile; those before `next` are added.
   struct Entries {
@@ -91,7 +91,7 @@ class LateRule final : public MergeRule {
                            .seed = taking.seed};
     ByteBuffer payload = taking.codec.take_difference(request, workers_);
     if (taking.kept == 1.0F || payload.empty()) return payload;
-    // What is lost of the residual leaves the position too.
+    // The dropped part of the residual leaves the position too.
     told.push_back({.payload = CheckedPayload::of_sealed(payload, taking.part.count)});
     request.told = told;
     std::vector<float> lost(taking.part.count);
@@ -108,7 +108,7 @@ class LateRule final : public MergeRule {
     add(payload.view(), 1.0F, unmerged_.part_of(round).of(parameters_));
   }
 
-  // It does not count as told any more. What did not count moves the replica instead.
+  // It does not count as told any more. An update that did not count moves the replica instead.
   void take_back(const StepContext& /*now*/, RoundId round, const Part& part,
                  const PayloadView& message) override {
     const UnmergedMessage& own = unmerged_.oldest(round);

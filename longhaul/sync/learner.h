@@ -1,4 +1,4 @@
-// What the engine and the lab know of a model: flat parameters, a gradient of the next batch, an
+// The model as the engine and the lab see it: flat parameters, a gradient of the next batch, an
 // evaluation. The trainer implements it with libtorch; tests implement it with a few lines.
 #pragma once
 

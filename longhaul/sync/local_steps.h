@@ -1,4 +1,4 @@
-// What a recipe says of replicas that take steps of their own, beside the plan.
+// Settings of a recipe for replicas that take steps of their own, beside the plan.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ struct LocalSteps {
   // False, in tests only: a replica goes on from the shared model, without its own unmerged
   // messages. Long delays then diverge, which is what the late correction is for.
   bool compensates_delay = true;
-  // Where a replica is after a merge: mixing · where it was + (1 - mixing) · what it has told,
-  // which is the shared model where the delay is shorter than the period. Nothing: where the late
-  // correction says; with an anchor, there.
+  // After a merge: position = mixing · position + (1 - mixing) · announced, where announced is the
+  // part of the position that the others know. It is the shared model if the delay is shorter than
+  // the period. Nothing: where the late correction says; with an anchor, there.
   std::optional<float> mixing;
   // How the shared model moves with a mean, where the rule is `outer`; the momentum with `anchor`
   // too.

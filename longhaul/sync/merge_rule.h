@@ -71,14 +71,14 @@ class MergeRule {
     return nullptr;
   }
 
-  // What it remembers beside the shared model and the parameters. Loads into a rule that was made
-  // with the saved shared model; on an error that rule is of no use.
+  // The state of the rule beside the shared model and the parameters. Loads into a rule that was
+  // made with the saved shared model; on an error that rule is of no use.
   virtual void save(Extent extent, State& state) const = 0;
   virtual Status load(Extent extent, const State& state, std::span<const RoundId> in_flight) = 0;
 
   // The model that is the same on all replicas, bit for bit.
   [[nodiscard]] virtual std::span<const float> shared() const = 0;
-  // What this replica has moved or computed and not sent.
+  // The movement or gradients that this replica has not sent yet.
   [[nodiscard]] virtual std::vector<float> residual() const = 0;
 };
 

@@ -10,8 +10,8 @@
 namespace longhaul {
 
 // A replica goes on from each merge at shared - unmerged - what it has moved since its last
-// message. What compression held back is not part of that: it waits in the residual, and may decay
-// there. Until the merge the replica stays where its steps have led it.
+// message. The part that compression held back is not in it: it waits in the residual, and may
+// decay there. Until the merge the replica stays where its steps have led it.
 std::unique_ptr<MergeRule> make_outer_rule(const RuleSetup& setup, std::vector<float> shared,
                                            std::span<float> parameters, Workers& workers);
 

@@ -20,7 +20,8 @@ float with_dense_means(std::size_t replicas) {
   return replicas < 3 ? 0.6F : replicas < 6 ? 0.8F : 1.0F;
 }
 
-// What one replica sends of an element is divided by all of them, and few send the same elements.
+// An element that one replica sends is divided by the number of all, and few send the same
+// elements.
 float with_sparse_means(std::size_t replicas) {
   return static_cast<float>(std::sqrt(static_cast<double>(replicas)));
 }

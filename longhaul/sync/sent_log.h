@@ -1,4 +1,4 @@
-// What a replica submits, written to a file before it is sent.
+// The updates of a replica, written to a file before they are sent.
 //
 // A replica whose local step is the caller's cannot do its steps again when it resumes from a
 // checkpoint. This file tells it which updates it has sent since, so none of them is sent twice.
@@ -16,8 +16,8 @@
 
 namespace longhaul {
 
-// Survives the end of the process, not always that of the machine. What is missing at its end costs
-// the residual (see stand_at()), and never counts twice.
+// Survives the end of the process, not always that of the machine. Updates that are missing at its
+// end cost the residual (see stand_at()), and never count twice.
 class SentLog final : public Exchange {
  public:
   // Begins the file anew with `known`: what read() has found, or nothing for a run that begins.

@@ -14,7 +14,7 @@ class StepRate {
   void add(TimePoint now, std::uint64_t steps);
   // 0: not known yet.
   [[nodiscard]] double per_second() const;
-  // Of so many steps at that rate; 0: not known, or none.
+  // The time for so many steps at that rate; 0: not known, or none.
   [[nodiscard]] Seconds time_for(std::uint64_t steps) const;
 
  private:

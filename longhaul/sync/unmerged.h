@@ -16,7 +16,7 @@
 
 namespace longhaul {
 
-// What a message counts in.
+// The unit in which a message counts.
 enum class Unit : std::uint8_t {
   kGradient,  // an optimizer is to step with it
   kMove,      // parameters have moved by it
@@ -45,7 +45,7 @@ class Unmerged {
   [[nodiscard]] const Part& part_of(RoundId round) const { return parts_.at(round.part); }
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
 
-  // What the replica counts on in a part, oldest first; valid until a message comes or goes.
+  // The unmerged messages of a part, oldest first; valid until a message comes or goes.
   [[nodiscard]] std::vector<WeightedPayload> of(const Part& part) const;
 
   // The mean of `round` is being merged: our bug, if that is not the oldest of its part.

@@ -18,7 +18,7 @@ class WaitingShare {
     computing_ = waiting_ = Seconds(0);
     steps_ = 0;
   }
-  // Of the last period that has ended.
+  // The share in the last period that has ended.
   [[nodiscard]] double share() const { return share_; }
 
  private:

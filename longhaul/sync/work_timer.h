@@ -1,5 +1,5 @@
-// How long a replica works for a step: for its gradient, and for what it has done after the one
-// before beside waiting for means (its own step, compressing, merging). Nothing hides any of it.
+// Measures a replica's work for a step: the gradient, its own step, compressing and merging.
+// Waiting for means does not count. Nothing hides any of it.
 #pragma once
 
 #include <algorithm>

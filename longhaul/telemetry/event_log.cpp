@@ -32,7 +32,7 @@ std::string event_line(std::string_view event, const Json& fields,
   Json line{{"event", event}};
   if (time) line["time"] = rfc3339(*time);
   line.update(fields);
-  // What is not UTF-8 (a path, say) is replaced: a log never fails over a name.
+  // Bytes that are not UTF-8 (in a path, say) are replaced: a log never fails over a name.
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -42,8 +42,8 @@ class EventLog {
   std::ostream& out_;
 };
 
-// All events of a log, each with its key "event". A last line without an end was cut off by a
-// crash and is left out; any other line that is not an event is an error that names its number.
+// All events of a log, each with its key "event". A last line without an end was cut off by a crash
+// and is left out. Any other line that is not an event is an error that names its number.
 Result<std::vector<nlohmann::ordered_json>> read_events(std::istream& in);
 
 }  // namespace longhaul

@@ -22,7 +22,7 @@ class LocalNetwork final : public Connector {
 
   // From now on nothing passes and nobody is told; new streams stay silent as well.
   void cut();
-  // What was held back passes.
+  // Frames that were held back pass.
   void restore();
   // Every stream ends, at both ends.
   void drop_all();

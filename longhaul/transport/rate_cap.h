@@ -15,7 +15,7 @@ namespace longhaul {
 // and one chunk.
 class RateCap {
  public:
-  // What was not used is not lost at once: whoever sends may look late.
+  // An unused allowance is not lost at once: the sender may look late.
   static constexpr Seconds kSaved{0.1};
 
   // Precondition: the rate is above zero.

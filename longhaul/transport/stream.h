@@ -12,9 +12,9 @@ namespace longhaul {
 
 using Frame = v1::Frame;
 
-// What happens to a stream. The transport calls, one call at a time for each stream, from threads
-// of its own or from inside a call of the stream: whoever implements it passes the news on (to a
-// mailbox) and does nothing else.
+// The events of a stream. The transport makes one call at a time for each stream, from its own
+// threads or from inside a call of the stream. An implementation passes the news on (to a mailbox)
+// and does nothing else.
 class StreamEvents {
  public:
   virtual ~StreamEvents() = default;
@@ -32,10 +32,10 @@ class Stream {
   virtual void read() = 0;
   // Never blocks. Not again before on_written.
   virtual void write(Frame frame) = 0;
-  // on_closed follows, if it has not come yet. What was written last may be lost.
+  // on_closed follows, if it has not come yet. The last frames written may be lost.
   virtual void close() = 0;
 
-  // Who is at the other end, as its certificate says; empty without one.
+  // The name of the other end by its certificate; empty without one.
   [[nodiscard]] virtual std::string peer_name() const = 0;
 };
 
