@@ -20,6 +20,7 @@
 #include "longhaul/access/authority.h"
 #include "longhaul/access/invite.h"
 #include "longhaul/base/memory.h"
+#include "longhaul/exchange/hub_client.h"
 #include "longhaul/grpc/grpc_transport.h"
 #include "longhaul/hub/hub.h"
 #include "longhaul/link/relay.h"
@@ -120,7 +121,8 @@ class BenchReplica {
       : learner_(elements, slot),
         connector_(make_grpc_connector("127.0.0.1:" + std::to_string(port), tls)),
         client_(client_setup(arguments, slot), *connector_, clock_),
-        replica_({.engine = engine_setup(arguments)}, learner_, client_, workers_, clock_),
+        replica_({.engine = engine_setup(arguments), .workers = workers_, .clock = clock_},
+                 learner_, client_, client_),
         thread_([this] { run(); }) {}
 
   void wait() { thread_.join(); }

@@ -23,6 +23,7 @@
 #include "longhaul/base/memory.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/exchange/ask.h"
+#include "longhaul/exchange/hub_client.h"
 #include "longhaul/job/task.h"
 #include "longhaul/sync/replica.h"
 #include "longhaul/telemetry/event_log.h"
@@ -87,9 +88,11 @@ class LightReplica {
     LightLearner learner(place->slot, task_.elements);
     apps::Book book(file_, place->slot, learner, client);
     book.loses_returned = task_.loses_returned;
-    Replica replica(
-        {.engine = *engine, .step_time = step_time(place->slot), .exchange = book.exchange()},
-        book.learner(), client, workers_, clock_);
+    Replica replica({.engine = *engine,
+                     .workers = workers_,
+                     .clock = clock_,
+                     .step_time = step_time(place->slot)},
+                    book.learner(), client, book.exchange());
     learner.replica = &replica;
     Status started = patiently([&](Deadline deadline) { return replica.start(deadline); });
     if (!started.ok()) return started;

@@ -47,7 +47,10 @@ class Book final : private Learner, private Exchange {
     if (file_.is_kept()) return *this;
     return learner_;
   }
-  [[nodiscard]] Exchange* exchange() { return file_.is_kept() ? this : nullptr; }
+  [[nodiscard]] Exchange& exchange() {
+    if (file_.is_kept()) return *this;
+    return exchange_;
+  }
   // Before its first step.
   void watch(const Replica& replica, double clip);
   // After its last mean.

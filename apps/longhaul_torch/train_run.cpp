@@ -122,9 +122,10 @@ class Trainer {
     replica_ = std::make_unique<Replica>(
         Replica::Setup{
             .engine = *engine,
-            .step_time = arguments_.is_paced ? job_.scenario.replicas[slot_].step_time : Seconds{},
-            .exchange = book_->exchange()},
-        book_->learner(), *client_, workers_, clock_);
+            .workers = workers_,
+            .clock = clock_,
+            .step_time = arguments_.is_paced ? job_.scenario.replicas[slot_].step_time : Seconds{}},
+        book_->learner(), *client_, book_->exchange());
     Status started = resumed_
                          ? replica_->resume(*resumed_)
                          : patiently([&](Deadline deadline) { return replica_->start(deadline); });

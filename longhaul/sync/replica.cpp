@@ -28,23 +28,21 @@ Status check_hub_plan(const Plan& plan, const EngineSetup& setup) {
 
 }  // namespace
 
-Replica::Replica(Setup setup, Learner& learner, HubClient& client, Workers& workers,
-                 const Clock& clock)
+Replica::Replica(Setup setup, Learner& learner, Membership& membership, Exchange& exchange)
     : setup_(std::move(setup)),
       learner_(learner),
-      client_(client),
-      workers_(workers),
-      clock_(clock),
-      exchange_(setup_.exchange == nullptr ? client : *setup_.exchange, clock) {}
+      membership_(membership),
+      clock_(setup_.clock),
+      exchange_(exchange, clock_) {}
 
 std::unique_ptr<Engine> Replica::make_engine(const Plan& plan) {
   EngineSetup setup = setup_.engine;
   setup.recipe.plan = plan;
-  return std::make_unique<Engine>(setup, learner_.parameters(), exchange_, workers_);
+  return std::make_unique<Engine>(setup, learner_.parameters(), exchange_, setup_.workers);
 }
 
 Status Replica::start(Deadline deadline) {
-  const Result<std::optional<Plan>> told = client_.first_plan(deadline);
+  const Result<std::optional<Plan>> told = membership_.first_plan(deadline);
   if (!told.ok()) return told.error();
   const Plan plan = told->value_or(setup_.engine.recipe.plan);
   Status fits = check_hub_plan(plan, setup_.engine);
@@ -75,15 +73,15 @@ State Replica::save() const {
   const RoundId next = in_flight.empty() ? engine_->next_rounds().front() : in_flight.front();
   state.values[kNextRound] = std::vector<std::uint64_t>{next.step, next.part};
   if (std::isfinite(facts_.loss)) state.values[kLoss] = facts_.loss;
-  client_.save(state);
+  membership_.save(state);
   return state;
 }
 
 Status Replica::replace_state() {
-  Replaced replaced{.from_step = engine_->steps_done(), .updates = client_.updates_in_flight()};
+  Replaced replaced{.from_step = engine_->steps_done(), .updates = membership_.updates_in_flight()};
   for (const float held_back : engine_->residual())
     replaced.residual += static_cast<double>(std::abs(held_back));
-  const State state = client_.take_snapshot();
+  const State state = membership_.take_snapshot();
   sent_.clear();
   engine_ = make_engine(setup_.engine.recipe.plan);
   Status loaded = engine_->load_shared(state);
@@ -91,7 +89,7 @@ Status Replica::replace_state() {
   ++restarts_;
   replaced.to_step = engine_->steps_done();
   replaced_ = replaced;
-  client_.report({.step = engine_->steps_done()});
+  membership_.report({.step = engine_->steps_done()});
   return Done{};
 }
 
@@ -115,7 +113,7 @@ void Replica::compute(StepFacts& facts) {
   facts.computed = end;
 }
 
-Status Replica::first_half(Stance stance) {
+Status Replica::submit(Stance stance) {
   const bool is_done = !sent_.empty() && engine_->steps_done() <= sent_.rbegin()->first.step;
   if (!is_done) sent_.clear();
   facts_ = {.step = engine_->steps_done(),
@@ -138,24 +136,19 @@ Status Replica::first_half(Stance stance) {
   return Done{};
 }
 
-Result<StepFacts> Replica::step(Deadline deadline) {
+Result<Stance> Replica::begin_step(Deadline deadline) {
   LONGHAUL_CHECK(engine_ != nullptr);
-  if (!engine_->is_half_done()) {
+  while (!engine_->is_half_done()) {
     const Result<Stance> stance =
-        client_.stance(engine_->steps_done(), engine_->next_rounds().back(), deadline);
-    if (!stance.ok()) return stance.error();
-    if (*stance == Stance::kRestart) {
-      const Status replaced = replace_state();
-      if (!replaced.ok()) return replaced.error();
-      return step(deadline);
-    }
-    if (*stance == Stance::kFinish)
-      return StepFacts{.stance = *stance,
-                       .loss = facts_.loss,
-                       .replaced = std::exchange(replaced_, std::nullopt)};
-    const Status submitted = first_half(*stance);
-    if (!submitted.ok()) return submitted.error();
+        membership_.stance(engine_->steps_done(), engine_->next_rounds().back(), deadline);
+    if (!stance.ok() || *stance == Stance::kFinish) return stance;
+    const Status done = *stance == Stance::kRestart ? replace_state() : submit(*stance);
+    if (!done.ok()) return done.error();
   }
+  return facts_.stance;
+}
+
+Result<StepFacts> Replica::end_step(Deadline deadline) {
   const Status merged = engine_->end_step(deadline);
   facts_.waiting += exchange_.take_waited();
   if (!merged.ok()) {
@@ -163,7 +156,7 @@ Result<StepFacts> Replica::step(Deadline deadline) {
     if (merged.error().code != ErrorCode::kMismatch) return merged.error();
     const Status replaced = replace_state();
     if (!replaced.ok()) return replaced.error();
-    return step(deadline);
+    return StepFacts{.stance = Stance::kRestart, .loss = facts_.loss};
   }
   facts_.messages = exchange_.take_times();
   waiting_.add(facts_.computing, facts_.waiting, engine_->plan().period_steps);
@@ -173,6 +166,22 @@ Result<StepFacts> Replica::step(Deadline deadline) {
   return facts_;
 }
 
+Result<StepFacts> Replica::step(Deadline deadline) {
+  for (;;) {
+    const Result<Stance> stance = begin_step(deadline);
+    if (!stance.ok()) return stance.error();
+    if (*stance == Stance::kFinish) return at_the_end();
+    Result<StepFacts> facts = end_step(deadline);
+    if (!facts.ok() || facts->stance != Stance::kRestart) return facts;
+  }
+}
+
+StepFacts Replica::at_the_end() {
+  return {.stance = Stance::kFinish,
+          .loss = facts_.loss,
+          .replaced = std::exchange(replaced_, std::nullopt)};
+}
+
 void Replica::tell(const StepFacts& facts) {
   StepReport report{.step = engine_->steps_done(),
                     .loss = facts.loss,
@@ -180,12 +189,12 @@ void Replica::tell(const StepFacts& facts) {
                     .waiting_share = waiting_.share(),
                     .passes = facts.passes};
   if (report.step % kDigestEvery == 0) report.digest = digest_of(engine_->shared());
-  client_.report(report);
+  membership_.report(report);
 }
 
 Status Replica::settle(Deadline deadline) {
   for (std::size_t i = 0; i < engine_->in_flight().size();) {
-    Status here = client_.await(engine_->in_flight()[i], deadline);
+    Status here = membership_.await(engine_->in_flight()[i], deadline);
     if (here.ok()) {
       ++i;
       continue;
@@ -203,10 +212,7 @@ Status Replica::settle(Deadline deadline) {
 Result<StepFacts> Replica::finish(Deadline deadline) {
   for (;;) {
     const Status drained = engine_->drain(deadline);
-    if (drained.ok())
-      return StepFacts{.stance = Stance::kFinish,
-                       .loss = facts_.loss,
-                       .replaced = std::exchange(replaced_, std::nullopt)};
+    if (drained.ok()) return at_the_end();
     if (drained.error().code != ErrorCode::kMismatch) return drained.error();
     const Status replaced = replace_state();
     if (!replaced.ok()) return replaced.error();

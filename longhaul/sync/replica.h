@@ -1,4 +1,4 @@
-// One replica's training over a hub: gradients in the steps it takes part in, means in all.
+// One replica's training: gradients in the steps it takes part in, means in all.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 #include "longhaul/base/clock.h"
 #include "longhaul/base/result.h"
 #include "longhaul/base/workers.h"
-#include "longhaul/exchange/hub_client.h"
+#include "longhaul/exchange/exchange.h"
+#include "longhaul/exchange/membership.h"
 #include "longhaul/sync/engine.h"
 #include "longhaul/sync/learner.h"
 #include "longhaul/sync/pacer.h"
@@ -47,25 +48,33 @@ class Replica {
  public:
   struct Setup {
     EngineSetup engine;
-    Seconds step_time{};           // a step works at least this long; 0: as long as it takes
-    Exchange* exchange = nullptr;  // what the engine sees of the client; none: the client itself
+    Workers& workers;
+    const Clock& clock;
+    Seconds step_time{};  // a step works at least this long; 0: as long as it takes
   };
   // All outlive the replica.
-  Replica(Setup setup, Learner& learner, HubClient& client, Workers& workers, const Clock& clock);
+  Replica(Setup setup, Learner& learner, Membership& membership, Exchange& exchange);
 
-  // Waits until the hub starts: takes over its plan, or its state.
+  // Waits until the run starts: takes over its plan, or its state.
   Status start(Deadline deadline);
-  // In place of start(): goes on from what save() has made. The client was told too, by
-  // stand_at(). `sent`: what a replica whose local step is the caller's has submitted since, by its
-  // SentLog.
+  // In place of start(): goes on from a state that save() has made. The membership knows that state
+  // already (over a hub, by stand_at()). `sent`: updates since then, by the SentLog of a replica
+  // whose local step is the caller's.
   Status resume(const State& checkpoint, SentUpdates sent = {});
-  // One step; with the stance kFinish, none: the run is over. kDeadline: not in time, and nothing
-  // is lost: call it again. Other errors are final.
+  // One step, both halves. With the stance kFinish there was none: the run is over. kDeadline: not
+  // in time, and nothing is lost: call it again. Other errors are final.
   Result<StepFacts> step(Deadline deadline);
-  // After the step at which the hub stops: waits for the means that are on their way and merges
-  // none, as none is due. What it saves then goes on as if nothing had stopped.
+  // The first half of a step: asks for the stance, computes and submits. Called again before
+  // end_step() it does nothing. Errors and kFinish as step().
+  Result<Stance> begin_step(Deadline deadline);
+  // The second half: merges and reports. With the stance kRestart the state was replaced meanwhile,
+  // and begin_step() comes again. Errors as step(). Several replicas of one process go through
+  // their steps together: all begin, then all end.
+  Result<StepFacts> end_step(Deadline deadline);
+  // After the step at which the run is stopped: waits for the means that are on their way and
+  // merges none, as none is due. A checkpoint of then goes on as if nothing had stopped.
   Status settle(Deadline deadline);
-  // After the last step: merges what is still on its way. Then its client can leave.
+  // After the last step: merges what is still on its way. Then the replica can leave.
   Result<StepFacts> finish(Deadline deadline);
   // A checkpoint of everything that is this replica's own; after start() or resume(), between calls
   // of step().
@@ -74,20 +83,20 @@ class Replica {
   void interrupt() { pacer_.interrupt(); }
 
   [[nodiscard]] const Engine& engine() const { return *engine_; }
-  // States that were replaced by the hub's.
+  // Counts the states that were replaced.
   [[nodiscard]] std::size_t restarts() const { return restarts_; }
 
  private:
   [[nodiscard]] std::unique_ptr<Engine> make_engine(const Plan& plan);
   Status replace_state();
-  Status first_half(Stance stance);
+  Status submit(Stance stance);
   void compute(StepFacts& facts);
   void tell(const StepFacts& facts);
+  [[nodiscard]] StepFacts at_the_end();
 
   Setup setup_;
   Learner& learner_;
-  HubClient& client_;
-  Workers& workers_;
+  Membership& membership_;
   const Clock& clock_;
   TimedExchange exchange_;
   Pacer pacer_;

@@ -13,6 +13,7 @@
 
 #include "longhaul/base/state.h"
 #include "longhaul/codec/digest.h"
+#include "longhaul/exchange/hub_client.h"
 #include "longhaul/hub/hub.h"
 #include "longhaul/sync/replica.h"
 #include "longhaul/sync/sent_log.h"
@@ -229,9 +230,10 @@ class TestReplica {
         log_(setup.sent_logs.empty() ? nullptr
                                      : std::make_unique<SentLog>(sent_file(), sent_, exchange_)),
         replica_({.engine = engine_setup_of(setup),
-                  .step_time = setup.step_time,
-                  .exchange = log_ ? static_cast<Exchange*>(log_.get()) : &exchange_},
-                 learner_, client_, workers_, clock_) {
+                  .workers = workers_,
+                  .clock = clock_,
+                  .step_time = setup.step_time},
+                 learner_, client_, log_ ? static_cast<Exchange&>(*log_) : exchange_) {
     learner_.step_now = [this] { return replica_.engine().steps_done(); };
     exchange_.loses_returned = setup.loses_returned;
     exchange_.announced = setup.announced;
