@@ -12,10 +12,9 @@
 #include "longhaul/lab/links.h"
 #include "longhaul/lab/live_planner.h"
 #include "longhaul/lab/results_json.h"
+#include "longhaul/lab/seat.h"
 #include "longhaul/lab/timekeeper.h"
 #include "longhaul/lab/timing.h"
-#include "longhaul/sync/engine.h"
-#include "longhaul/sync/learner_step.h"
 #include "longhaul/sync/target.h"
 
 namespace longhaul::lab {
@@ -24,15 +23,6 @@ namespace {
 constexpr const char* kSoFar = "so_far";  // in a checkpoint: the events of the run
 
 std::string replica_name(std::size_t replica) { return "replica." + std::to_string(replica); }
-
-// A replica of the lab: its model, its engine and its pace.
-struct Replica {
-  std::unique_ptr<Learner> learner;
-  std::unique_ptr<Workers> workers;  // a crew of its own, as crews cannot be nested
-  std::unique_ptr<Engine> engine;
-  Seconds step_time{};
-  double loss = 0;
-};
 
 class Run {
  public:
@@ -77,17 +67,18 @@ class Run {
     if (recipe_.is_two_way)
       network_->compress_means(
           make_mean_compressor(*setup, workload_.initial_parameters().size(), workers_));
-    for (std::size_t i = 0; i < scenario_.replicas.size(); ++i) add_replica(i, *setup);
+    for (setup->slot = 0; setup->slot < scenario_.replicas.size(); ++setup->slot) {
+      seats_.push_back(std::make_unique<Seat>(*setup, workload_, *network_));
+      Status started = seats_.back()->replica().start(Deadline::max());
+      if (!started.ok()) return started;
+    }
     return request_.resume == nullptr ? Status(Done{}) : load(*request_.resume);
   }
 
   [[nodiscard]] State save() const {
     State state;
-    for (std::size_t i = 0; i < replicas_.size(); ++i) {
-      State own = replicas_[i].engine->save();
-      replicas_[i].learner->save(own);
-      state.blobs[replica_name(i)] = to_bytes(own);
-    }
+    for (std::size_t i = 0; i < seats_.size(); ++i)
+      state.blobs[replica_name(i)] = to_bytes(seats_[i]->save());
     network_->save(state);
     times_->save(state);
     std::ostringstream events;
@@ -102,15 +93,13 @@ class Run {
   Status load(const State& state) {
     if (planner_)
       return Error{ErrorCode::kMismatch, "a run with a planner cannot go on from a checkpoint"};
-    for (std::size_t i = 0; i < replicas_.size(); ++i) {
+    for (std::size_t i = 0; i < seats_.size(); ++i) {
       const Result<ByteView> bytes = state.blob(replica_name(i));
       if (!bytes.ok()) return bytes.error();
       const Result<State> own = state_from_bytes(*bytes);
       if (!own.ok()) return own.error();
-      Status engine = replicas_[i].engine->load(*own);
-      if (!engine.ok()) return engine;
-      Status learner = replicas_[i].learner->load(*own);
-      if (!learner.ok()) return learner;
+      Status resumed = seats_[i]->replica().resume(*own);
+      if (!resumed.ok()) return resumed;
     }
     const Result<ByteView> so_far = state.blob(kSoFar);
     if (!so_far.ok()) return so_far.error();
@@ -118,7 +107,7 @@ class Run {
         std::string(reinterpret_cast<const char*>(so_far->data()), so_far->size()));
     Result<std::vector<RunResult>> runs = read_run_events(events);
     if (!runs.ok()) return runs.error();
-    if (runs->size() != 1 || runs->front().losses.size() != replicas_[0].engine->steps_done())
+    if (runs->size() != 1 || runs->front().losses.size() != seats_[0]->engine().steps_done())
       return Error{ErrorCode::kMismatch, "a checkpoint without the steps that were done"};
     result_ = std::move(runs->front());
     Status times = times_->load(state);
@@ -135,51 +124,52 @@ class Run {
     network_->plan_with([this](const ClosedRound& round) { return planner_->round_closed(round); });
   }
 
-  void add_replica(std::size_t i, EngineSetup setup) {
-    setup.slot = i;
-    Replica replica{.learner = workload_.make_learner(i),
-                    .workers = std::make_unique<Workers>(1),
-                    .step_time = scenario_.replicas[i].step_time};
-    replica.engine = std::make_unique<Engine>(std::move(setup), replica.learner->parameters(),
-                                              network_->exchange(i), *replica.workers);
-    replicas_.push_back(std::move(replica));
-  }
-
   Status one_step(std::size_t step) {
-    workers_.run(replicas_.size(), [&](std::size_t i) {
-      Replica& replica = replicas_[i];
-      network_->advance(i, replica.step_time);  // all parts are sent at its end
-      replica.loss = compute_and_submit(*replica.learner, *replica.engine);
+    std::vector<Status> done(seats_.size(), Done{});
+    workers_.run(seats_.size(), [&](std::size_t i) {
+      network_->advance(i, step_time(i));  // all parts are sent at its end
+      const Result<Stance> begun = seats_[i]->replica().begin_step(Deadline::max());
+      if (!begun.ok()) done[i] = begun.error();
     });
-    for (std::size_t i = 0; i < replicas_.size(); ++i)
-      times_->computed(step, i, network_->now(i) - replicas_[i].step_time, network_->now(i));
+    for (std::size_t i = 0; i < seats_.size(); ++i) {
+      if (!done[i].ok()) return done[i];
+      times_->computed(step, i, network_->now(i) - step_time(i), network_->now(i));
+    }
     result_.wire.emplace_back();
     Status settled = network_->settle();
     if (!settled.ok()) return settled;
-    std::vector<Status> merged(replicas_.size(), Done{});
-    std::vector<Seconds> before(replicas_.size());
-    workers_.run(replicas_.size(), [&](std::size_t i) {
+    std::vector<Seconds> before(seats_.size());
+    std::vector<double> losses(seats_.size());
+    workers_.run(seats_.size(), [&](std::size_t i) {
       before[i] = network_->now(i);
-      merged[i] = replicas_[i].engine->end_step();
+      const Result<StepFacts> ended = seats_[i]->replica().end_step(Deadline::max());
+      if (ended.ok()) {
+        losses[i] = ended->loss;
+      } else {
+        done[i] = ended.error();
+      }
     });
-    for (std::size_t i = 0; i < replicas_.size(); ++i) {
-      if (!merged[i].ok()) return merged[i];
+    for (std::size_t i = 0; i < seats_.size(); ++i) {
+      if (!done[i].ok()) return done[i];
       times_->waited(step, i, before[i], network_->now(i));
     }
-    note_step(step);
+    note_step(step, losses);
     return Done{};
   }
 
-  // What has been seen after a step: its loss, its time, an evaluation where one is due, and
-  // whether to go on.
-  void note_step(std::size_t step) {
+  [[nodiscard]] Seconds step_time(std::size_t replica) const {
+    return scenario_.replicas[replica].step_time;
+  }
+
+  // Notes the loss and the time of a step and an evaluation where one is due, and decides whether
+  // to go on. `losses` are by replica.
+  void note_step(std::size_t step, const std::vector<double>& losses) {
     double loss = 0;
-    for (const Replica& replica : replicas_)
-      loss += replica.loss / static_cast<double>(replicas_.size());
+    for (const double one : losses) loss += one / static_cast<double>(losses.size());
     const std::size_t done = step + 1;
     result_.losses.push_back({.step = done, .time = latest(), .loss = loss});
     if (done % scenario_.eval.every == 0) evaluate(done);
-    if (std::ranges::any_of(replicas_, [](const Replica& r) { return r.engine->has_diverged(); }))
+    if (std::ranges::any_of(seats_, [](const auto& seat) { return seat->engine().has_diverged(); }))
       result_.status = RunStatus::kDiverged;
     const bool is_stopped = request_.progress && !request_.progress(done, scenario_.train.steps);
     is_over_ = is_stopped || has_ended();
@@ -196,27 +186,27 @@ class Run {
   // Outside the virtual clock: evaluating takes no time.
   void evaluate(std::size_t done) {
     const Evaluation evaluation =
-        workload_.evaluate(replicas_[0].engine->shared(), scenario_.eval.samples);
+        workload_.evaluate(seats_[0]->engine().shared(), scenario_.eval.samples);
     result_.evaluations.push_back(
         {.step = done, .time = latest(), .loss = evaluation.loss, .accuracy = evaluation.accuracy});
   }
 
   [[nodiscard]] Seconds latest() const {
     Seconds time{};
-    for (std::size_t i = 0; i < replicas_.size(); ++i) time = std::max(time, network_->now(i));
+    for (std::size_t i = 0; i < seats_.size(); ++i) time = std::max(time, network_->now(i));
     return time;
   }
 
   Result<RunResult> finish() {
     result_.virtual_time = latest();
-    for (Replica& replica : replicas_) {
-      const Status drained = replica.engine->drain();
+    for (const std::unique_ptr<Seat>& seat : seats_) {
+      const Result<StepFacts> drained = seat->replica().finish(Deadline::max());
       if (!drained.ok()) return drained.error();
-      result_.non_finite_steps += replica.engine->non_finite_steps();
+      result_.non_finite_steps += seat->engine().non_finite_steps();
     }
-    const std::span shared = replicas_[0].engine->shared();
-    for (const Replica& replica : replicas_) {
-      if (digest_of(replica.engine->shared()) != digest_of(shared)) {
+    const std::span shared = seats_[0]->engine().shared();
+    for (const std::unique_ptr<Seat>& seat : seats_) {
+      if (digest_of(seat->engine().shared()) != digest_of(shared)) {
         return Error{ErrorCode::kMismatch, "the shared model differs between replicas"};
       }
     }
@@ -235,13 +225,13 @@ class Run {
     result_.recipe = request_.recipe.text;
     result_.seed = request_.seed;
     result_.lr = lr_;
-    result_.replicas = replicas_.size();
+    result_.replicas = seats_.size();
     result_.parameters = shared.size();
     result_.steps = result_.losses.size();
     result_.bytes_up = network_->bytes_up();
     result_.bytes_down = network_->bytes_down();
     result_.digest = digest_text(shared);
-    result_.plan = replicas_[0].engine->plan();
+    result_.plan = seats_[0]->engine().plan();
     result_.codec = recipe_.codec.name();
     if (planner_) result_.plans = planner_->decisions();
     fill_in_times(scenario_, result_);
@@ -255,7 +245,7 @@ class Run {
   double lr_ = 0;
   std::unique_ptr<SimulatedNetwork> network_;
   std::unique_ptr<LivePlanner> planner_;  // nothing: the plan is fixed
-  std::vector<Replica> replicas_;
+  std::vector<std::unique_ptr<Seat>> seats_;
   RunResult result_;
   std::unique_ptr<Timekeeper> times_;  // writes into the result
   bool is_over_ = false;

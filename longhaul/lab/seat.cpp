@@ -1,0 +1,43 @@
+#include "longhaul/lab/seat.h"
+
+#include "longhaul/base/check.h"
+
+namespace longhaul::lab {
+
+Seat::Seat(const EngineSetup& setup, Workload& workload, SimulatedNetwork& network)
+    : slot_(setup.slot),
+      plan_(setup.recipe.plan),
+      network_(network),
+      learner_(workload.make_learner(slot_)),
+      replica_({.engine = setup, .workers = workers_, .clock = *this}, *learner_, *this,
+               network.exchange(slot_)) {}
+
+State Seat::save() const {
+  State state = engine().save();
+  learner_->save(state);
+  return state;
+}
+
+TimePoint Seat::now() const { return time_after(TimePoint{}, network_.now(slot_)); }
+
+Result<std::optional<Plan>> Seat::first_plan(Deadline /*deadline*/) { return std::optional(plan_); }
+
+Result<Stance> Seat::stance(std::uint64_t /*step*/, RoundId /*round*/, Deadline /*deadline*/) {
+  return Stance::kTakePart;
+}
+
+// Nobody replaces the state of a replica here, so these two are not called.
+State Seat::take_snapshot() {
+  LONGHAUL_CHECK(false);
+  return {};
+}
+std::size_t Seat::updates_in_flight() const { return engine().rounds_in_flight(); }
+
+// After settle() each mean is there, or will never be.
+Status Seat::await(RoundId /*round*/, Deadline /*deadline*/) { return Done{}; }
+
+void Seat::report(const StepReport& /*report*/) {}
+
+void Seat::save(State& /*checkpoint*/) const {}
+
+}  // namespace longhaul::lab

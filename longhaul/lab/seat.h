@@ -1,0 +1,39 @@
+// A replica of the lab: it takes part in every step, and its time is the network's.
+#pragma once
+
+#include <memory>
+
+#include "longhaul/exchange/simulated.h"
+#include "longhaul/sync/replica.h"
+
+namespace longhaul::lab {
+
+class Seat final : private Membership, private Clock {
+ public:
+  // The setup's slot says which replica. Workload and network outlive the seat.
+  Seat(const EngineSetup& setup, Workload& workload, SimulatedNetwork& network);
+
+  [[nodiscard]] Replica& replica() { return replica_; }
+  [[nodiscard]] const Engine& engine() const { return replica_.engine(); }
+  // Engine and learner: a checkpoint for Replica::resume().
+  [[nodiscard]] State save() const;
+
+ private:
+  [[nodiscard]] TimePoint now() const override;
+  Result<std::optional<Plan>> first_plan(Deadline deadline) override;
+  Result<Stance> stance(std::uint64_t step, RoundId round, Deadline deadline) override;
+  State take_snapshot() override;
+  [[nodiscard]] std::size_t updates_in_flight() const override;
+  Status await(RoundId round, Deadline deadline) override;
+  void report(const StepReport& report) override;
+  void save(State& checkpoint) const override;
+
+  std::size_t slot_;
+  Plan plan_;
+  SimulatedNetwork& network_;
+  std::unique_ptr<Learner> learner_;
+  Workers workers_{1};  // a crew of its own, as crews cannot be nested
+  Replica replica_;
+};
+
+}  // namespace longhaul::lab
