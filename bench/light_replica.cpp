@@ -14,19 +14,19 @@
 #include <utility>
 #include <vector>
 
-#include "apps/longhaul/book.h"
-#include "apps/longhaul/command.h"
-#include "apps/longhaul/installed.h"
-#include "apps/longhaul/interrupt.h"
-#include "apps/longhaul/train_options.h"
 #include "bench/light_learner.h"
 #include "longhaul/base/memory.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/exchange/ask.h"
 #include "longhaul/exchange/hub_client.h"
 #include "longhaul/job/task.h"
+#include "longhaul/session/book.h"
+#include "longhaul/session/exit_code.h"
+#include "longhaul/session/hub_access.h"
+#include "longhaul/session/interrupt.h"
 #include "longhaul/sync/replica.h"
 #include "longhaul/telemetry/event_log.h"
+#include "trainer/catalogue.h"
 
 namespace longhaul::bench {
 namespace {
@@ -65,15 +65,15 @@ template <typename Try>
 auto patiently(Try what) -> decltype(what(Deadline())) {
   for (;;) {
     auto result = what(deadline_after(kPatience));
-    if (result.ok() || result.error().code != ErrorCode::kDeadline || apps::is_interrupted())
+    if (result.ok() || result.error().code != ErrorCode::kDeadline || is_interrupted())
       return result;
   }
 }
 
 class LightReplica {
  public:
-  LightReplica(const Task& task, apps::HubAccess access, std::optional<std::uint32_t> slot,
-               apps::BookFile& file)
+  LightReplica(const Task& task, HubAccess access, std::optional<std::uint32_t> slot,
+               BookFile& file)
       : task_(task), access_(std::move(access)), asked_(slot), file_(file) {}
 
   Status run() {
@@ -86,7 +86,7 @@ class LightReplica {
     if (!engine.ok()) return engine.error();
     engine->slot = place->slot;
     LightLearner learner(place->slot, task_.elements);
-    apps::Book book(file_, place->slot, learner, client);
+    Book book(file_, place->slot, learner, client);
     book.loses_returned = task_.loses_returned;
     Replica replica({.engine = *engine,
                      .workers = workers_,
@@ -101,7 +101,7 @@ class LightReplica {
     start_ = clock_.now();
     Status trained = train(replica);
     if (!trained.ok()) return trained;
-    if (apps::is_interrupted()) {
+    if (is_interrupted()) {
       client.leave();
       return Done{};
     }
@@ -144,11 +144,11 @@ class LightReplica {
   }
 
   Status train(Replica& replica) {
-    while (!apps::is_interrupted()) {
+    while (!is_interrupted()) {
       const Result<StepFacts> facts =
           patiently([&](Deadline deadline) { return replica.step(deadline); });
       if (!facts.ok()) {
-        if (apps::is_interrupted() && facts.error().code == ErrorCode::kDeadline) break;
+        if (is_interrupted() && facts.error().code == ErrorCode::kDeadline) break;
         return facts.error();
       }
       if (facts->stance == Stance::kFinish) break;
@@ -171,9 +171,9 @@ class LightReplica {
   }
 
   const Task& task_;
-  apps::HubAccess access_;
+  HubAccess access_;
   std::optional<std::uint32_t> asked_;
-  apps::BookFile& file_;
+  BookFile& file_;
   SystemClock clock_;
   Workers workers_{1};
   TimePoint start_;
@@ -182,25 +182,26 @@ class LightReplica {
   std::size_t sat_out_ = 0;
 };
 
-Result<std::vector<apps::HubAccess>> accesses_of(const Arguments& arguments) {
-  std::vector<apps::HubAccess> all;
+Result<std::vector<HubAccess>> accesses_of(const Arguments& arguments) {
+  std::vector<HubAccess> all;
   const std::size_t count = std::max(arguments.replicas, arguments.invites.size());
   all.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    apps::TrainArguments one{.hub = arguments.hub};
+    std::string invite;
+    std::string name;
     if (arguments.invites.empty()) {
-      one.name = count == 1 ? arguments.name : arguments.name + '-' + std::to_string(i);
+      name = count == 1 ? arguments.name : arguments.name + '-' + std::to_string(i);
     } else {
-      one.invite = arguments.invites[i % arguments.invites.size()];
+      invite = arguments.invites[i % arguments.invites.size()];
     }
-    Result<apps::HubAccess> access = apps::hub_access(one);
+    Result<HubAccess> access = hub_access(invite, arguments.hub, name);
     if (!access.ok()) return access.error();
     all.push_back(std::move(access).value());
   }
   return all;
 }
 
-Result<Task> task_for(const Arguments& arguments, const apps::HubAccess& access) {
+Result<Task> task_for(const Arguments& arguments, const HubAccess& access) {
   const Result<std::uint64_t> elements = parse_count(arguments.elements);
   if (!elements.ok()) return Error(elements.error()).within("--elements");
   const Result<Seconds> silence = parse_duration(arguments.silence);
@@ -215,7 +216,7 @@ Result<Task> task_for(const Arguments& arguments, const apps::HubAccess& access)
   const Result<v1::Task> told =
       ask_for_task(*connector, access.name, access.token, deadline_after(kAskTimeout));
   if (!told.ok()) return told.error();
-  Result<Job> job = job_of(*told, apps::catalogue());
+  Result<Job> job = job_of(*told, trainer::catalogue());
   if (!job.ok()) return job.error();
   return Task{.job = std::move(job).value(),
               .elements = *elements,
@@ -228,17 +229,17 @@ Result<Task> task_for(const Arguments& arguments, const apps::HubAccess& access)
 
 int complain(const Error& error) {
   std::cerr << "longhaul_light_replica: " << error.message << '\n';
-  return error.code == ErrorCode::kInvalidArgument ? apps::kExitWrongUse : apps::kExitFailed;
+  return error.code == ErrorCode::kInvalidArgument ? kExitWrongUse : kExitFailed;
 }
 
 int run(const Arguments& arguments) {
-  const Result<std::vector<apps::HubAccess>> accesses = accesses_of(arguments);
+  const Result<std::vector<HubAccess>> accesses = accesses_of(arguments);
   if (!accesses.ok()) return complain(accesses.error());
-  apps::notice_interrupts();
+  notice_interrupts();
   keep_freed_memory();
   const Result<Task> task = task_for(arguments, accesses->front());
   if (!task.ok()) return complain(task.error());
-  apps::BookFile book(arguments.book);
+  BookFile book(arguments.book);
   std::vector<std::unique_ptr<LightReplica>> replicas;
   std::vector<Status> outcomes(accesses->size(), Done{});
   {
@@ -251,11 +252,11 @@ int run(const Arguments& arguments) {
       threads.emplace_back([&, i] { outcomes[i] = replicas[i]->run(); });
     }
   }
-  if (apps::is_interrupted()) return apps::kExitInterrupted;
+  if (is_interrupted()) return kExitInterrupted;
   for (const Status& outcome : outcomes) {
     if (!outcome.ok()) return complain(outcome.error());
   }
-  return apps::kExitDone;
+  return kExitDone;
 }
 
 int main_of(int argc, char** argv) {

@@ -6,13 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace longhaul::apps {
+#include "longhaul/session/exit_code.h"
 
-inline constexpr int kExitDone = 0;
-inline constexpr int kExitFailed = 1;
-inline constexpr int kExitWrongUse = 2;
-inline constexpr int kExitStopped = 75;  // by the hub, before the last step: start it again
-inline constexpr int kExitInterrupted = 130;
+namespace longhaul::apps {
 
 using Run = std::function<int()>;
 

@@ -15,7 +15,6 @@
 #include "apps/longhaul/complain.h"
 #include "apps/longhaul/hub_service.h"
 #include "apps/longhaul/installed.h"
-#include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/log_options.h"
 #include "apps/longhaul/option_checks.h"
 #include "apps/longhaul/rate_option.h"
@@ -30,6 +29,7 @@
 #include "longhaul/grpc/grpc_transport.h"
 #include "longhaul/hub/hub.h"
 #include "longhaul/job/task.h"
+#include "longhaul/session/interrupt.h"
 #include "longhaul/telemetry/event_log.h"
 
 namespace longhaul::apps {

@@ -3,11 +3,11 @@
 #include <iostream>
 
 #include "apps/longhaul/closing.h"
-#include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/status_view.h"
 #include "longhaul/exchange/protocol.h"
 #include "longhaul/grpc/grpc_transport.h"
 #include "longhaul/hub/status_report.h"
+#include "longhaul/session/interrupt.h"
 #include "longhaul/telemetry/event_log.h"
 
 namespace longhaul::apps {

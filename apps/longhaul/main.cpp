@@ -97,6 +97,6 @@ int main(int argc, char** argv) {
     return longhaul::apps::run_program(argc, argv);
   } catch (const std::exception& error) {
     std::cerr << "longhaul: " << error.what() << '\n';
-    return longhaul::apps::kExitFailed;
+    return longhaul::kExitFailed;
   }
 }

@@ -7,7 +7,6 @@
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
 #include "apps/longhaul/installed.h"
-#include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/lab_files.h"
 #include "apps/longhaul/live_lines.h"
 #include "apps/longhaul/log_options.h"
@@ -16,6 +15,7 @@
 #include "longhaul/base/text.h"
 #include "longhaul/lab/study.h"
 #include "longhaul/lab/summary.h"
+#include "longhaul/session/interrupt.h"
 
 namespace longhaul::apps {
 namespace {

@@ -9,11 +9,11 @@
 
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
-#include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/status_view.h"
 #include "longhaul/access/wall_time.h"
 #include "longhaul/exchange/ask.h"
 #include "longhaul/grpc/grpc_transport.h"
+#include "longhaul/session/interrupt.h"
 
 namespace longhaul::apps {
 namespace {

@@ -1,8 +1,8 @@
 // `longhaul status --watch`: asks a hub again and again, until the run is done or Ctrl-C.
 #pragma once
 
-#include "apps/longhaul/train_options.h"
 #include "longhaul/base/units.h"
+#include "longhaul/session/hub_access.h"
 
 namespace longhaul::apps {
 

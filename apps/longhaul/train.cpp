@@ -12,7 +12,7 @@ namespace {
 
 // The error of the arguments, or the reason why longhaul-torch could not take over.
 Error try_train(const TrainArguments& arguments, const std::vector<std::string>& words) {
-  const Result<HubAccess> access = hub_access(arguments);
+  const Result<HubAccess> access = hub_access(arguments.invite, arguments.hub, arguments.name);
   if (!access.ok()) return access.error();
   if (const auto wait = longest_wait(arguments); !wait.ok()) return wait.error();
   const Result<CheckpointOptions> checkpoints = checkpoint_options(arguments, access->name);

@@ -2,9 +2,6 @@
 
 #include "apps/longhaul/option_checks.h"
 #include "apps/longhaul/rate_option.h"
-#include "longhaul/access/invite.h"
-#include "longhaul/access/names.h"
-#include "longhaul/access/wall_time.h"
 #include "longhaul/base/file.h"
 #include "longhaul/base/units.h"
 
@@ -74,31 +71,6 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
       "  longhaul train --invite berlin.invite --resume\n"
       "  longhaul train --hub 127.0.0.1:7070 --name a");
   return train;
-}
-
-Result<HubAccess> hub_access(const TrainArguments& arguments) {
-  const auto wrong = [](const std::string& what) {
-    return Error{ErrorCode::kInvalidArgument, what};
-  };
-  if (arguments.invite.empty() == arguments.hub.empty())
-    return wrong("expected either --invite FILE, or --hub HOST:PORT with --name NAME");
-  if (!arguments.hub.empty()) {
-    const Result<access::Address> address = access::parse_address(arguments.hub);
-    if (!address.ok()) return Error(address.error()).within("--hub");
-    if (arguments.name.empty()) return wrong("--hub: expected --name NAME beside it");
-    const Status is_name = access::check_name(arguments.name);
-    if (!is_name.ok()) return Error(is_name.error()).within("--name");
-    return HubAccess{.address = arguments.hub, .name = arguments.name};
-  }
-  if (!arguments.name.empty()) return wrong("--name: the invite has it");
-  const Result<access::Invite> invite = access::read_invite(arguments.invite, access::wall_now());
-  if (!invite.ok()) return invite.error();
-  return HubAccess{.address = invite->address,
-                   .name = invite->name,
-                   .token = invite->token,
-                   .tls = TlsKeys{.authority = invite->ca_pem,
-                                  .certificate = invite->identity.certificate_pem,
-                                  .key = invite->identity.key_pem}};
 }
 
 Status check_save(const TrainArguments& arguments) {

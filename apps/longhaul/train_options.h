@@ -12,7 +12,7 @@
 #include "longhaul/base/clock.h"
 #include "longhaul/base/result.h"
 #include "longhaul/base/units.h"
-#include "longhaul/grpc/grpc_transport.h"
+#include "longhaul/session/hub_access.h"
 
 namespace longhaul::apps {
 
@@ -42,15 +42,6 @@ struct TrainArguments {
 
 // Adds the subcommand; `arguments` outlives the parsing.
 CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments);
-
-// Where to dial, as whom.
-struct HubAccess {
-  std::string address;
-  std::string name;
-  std::string token;
-  std::optional<TlsKeys> tls;
-};
-Result<HubAccess> hub_access(const TrainArguments& arguments);
 
 // Whether --save can write where it is to; nothing is touched.
 Status check_save(const TrainArguments& arguments);

@@ -14,9 +14,7 @@ void add_visit_options(CLI::App& command, VisitArguments& arguments) {
 Result<HubAccess> visit_access(const VisitArguments& arguments, const std::string& name) {
   if (arguments.invite.empty() == arguments.hub.empty())
     return Error{ErrorCode::kInvalidArgument, "expected either --invite FILE, or --hub HOST:PORT"};
-  return hub_access({.invite = arguments.invite,
-                     .hub = arguments.hub,
-                     .name = arguments.hub.empty() ? "" : name});
+  return hub_access(arguments.invite, arguments.hub, arguments.hub.empty() ? "" : name);
 }
 
 }  // namespace longhaul::apps

@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "apps/longhaul/train_options.h"
+#include "longhaul/session/hub_access.h"
 
 namespace longhaul::apps {
 

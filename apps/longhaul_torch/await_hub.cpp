@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "apps/longhaul/interrupt.h"
 #include "longhaul/exchange/ask.h"
+#include "longhaul/session/interrupt.h"
 #include "longhaul/sync/pacer.h"
 
 namespace longhaul::apps {

@@ -12,7 +12,6 @@
 
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
-#include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/lab_files.h"
 #include "apps/longhaul_torch/job_workload.h"
 #include "longhaul/base/file.h"
@@ -21,6 +20,7 @@
 #include "longhaul/lab/progress.h"
 #include "longhaul/lab/replay.h"
 #include "longhaul/lab/summary.h"
+#include "longhaul/session/interrupt.h"
 #include "longhaul/sync/checkpoint.h"
 
 namespace longhaul::apps {

@@ -8,13 +8,13 @@
 #include "apps/longhaul/command.h"
 #include "apps/longhaul/complain.h"
 #include "apps/longhaul/installed.h"
-#include "apps/longhaul/interrupt.h"
 #include "apps/longhaul_torch/await_hub.h"
 #include "apps/longhaul_torch/job_workload.h"
 #include "apps/longhaul_torch/train_run.h"
 #include "longhaul/base/file.h"
 #include "longhaul/base/memory.h"
 #include "longhaul/job/task.h"
+#include "longhaul/session/interrupt.h"
 #include "longhaul/telemetry/event_log.h"
 
 namespace longhaul::apps {
@@ -50,7 +50,7 @@ int evaluate(const Job& job, Workload& workload) {
 }  // namespace
 
 int run_train(const TrainArguments& arguments) {
-  const Result<HubAccess> access = hub_access(arguments);
+  const Result<HubAccess> access = hub_access(arguments.invite, arguments.hub, arguments.name);
   if (!access.ok()) return complain("train", access.error());
   const Result<CheckpointOptions> checkpoints = checkpoint_options(arguments, access->name);
   if (!checkpoints.ok()) return complain("train", checkpoints.error());

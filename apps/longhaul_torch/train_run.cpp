@@ -5,8 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "apps/longhaul/book.h"
-#include "apps/longhaul/interrupt.h"
 #include "apps/longhaul/model_file.h"
 #include "apps/longhaul_torch/evaluation_duty.h"
 #include "apps/longhaul_torch/train_identity.h"
@@ -14,6 +12,8 @@
 #include "longhaul/access/names.h"
 #include "longhaul/base/file.h"
 #include "longhaul/codec/digest.h"
+#include "longhaul/session/book.h"
+#include "longhaul/session/interrupt.h"
 #include "longhaul/sync/checkpoint.h"
 #include "longhaul/sync/replica.h"
 

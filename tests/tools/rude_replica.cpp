@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "apps/longhaul/train_options.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/protocol.h"
+#include "longhaul/session/hub_access.h"
 #include "longhaul/telemetry/event_log.h"
 #include "longhaul/transport/cargo.h"
 #include "longhaul/transport/stream_mailbox.h"
@@ -59,7 +59,7 @@ ByteBuffer dense_update(std::uint64_t elements, float value) {
 
 class RudeReplica {
  public:
-  RudeReplica(const RudeArguments& arguments, apps::HubAccess access)
+  RudeReplica(const RudeArguments& arguments, HubAccess access)
       : arguments_(arguments),
         access_(std::move(access)),
         connector_(make_grpc_connector(access_.address, access_.tls)) {}
@@ -249,7 +249,7 @@ class RudeReplica {
   }
 
   const RudeArguments& arguments_;
-  apps::HubAccess access_;
+  HubAccess access_;
   std::unique_ptr<Connector> connector_;
   std::shared_ptr<RudeInbox> inbox_;
   StreamPtr control_;
@@ -265,10 +265,8 @@ class RudeReplica {
 };
 
 int run_rude(const RudeArguments& arguments) {
-  const Result<apps::HubAccess> access =
-      apps::hub_access({.invite = arguments.invite,
-                        .hub = arguments.hub,
-                        .name = arguments.invite.empty() ? arguments.name : ""});
+  const Result<HubAccess> access =
+      hub_access(arguments.invite, arguments.hub, arguments.invite.empty() ? arguments.name : "");
   if (!access.ok()) {
     std::cerr << "longhaul_rude_replica: " << access.error().message << '\n';
     return 2;

@@ -1,4 +1,4 @@
-#include "apps/longhaul/book.h"
+#include "longhaul/session/book.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include "longhaul/codec/digest.h"
 #include "longhaul/codec/payload.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -145,4 +145,4 @@ void Book::finish() {
   file_.write(line);
 }
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

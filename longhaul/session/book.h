@@ -19,7 +19,7 @@
 #include "longhaul/exchange/exchange.h"
 #include "longhaul/sync/replica.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 
 // Several replicas of one process may write to one file.
 class BookFile {
@@ -88,4 +88,4 @@ class Book final : private Learner, private Exchange {
   std::map<RoundId, CheckedPayload> sent_;  // not collected yet
 };
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

@@ -1,8 +1,8 @@
-#include "apps/longhaul/interrupt.h"
+#include "longhaul/session/interrupt.h"
 
 #include <csignal>
 
-namespace longhaul::apps {
+namespace longhaul {
 namespace {
 
 // A signal handler can reach nothing but a global.
@@ -22,4 +22,4 @@ void notice_interrupts() {
 
 bool is_interrupted() { return interrupted != 0; }
 
-}  // namespace longhaul::apps
+}  // namespace longhaul
