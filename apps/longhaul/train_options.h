@@ -3,7 +3,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "longhaul/base/result.h"
 #include "longhaul/base/units.h"
 #include "longhaul/session/hub_access.h"
+#include "longhaul/session/train_session.h"
 
 namespace longhaul::apps {
 
@@ -52,12 +52,6 @@ Result<std::optional<Seconds>> longest_wait(const TrainArguments& arguments);
 // The same command once more, so that it goes on from its checkpoint.
 std::string command_to_resume(const TrainArguments& arguments);
 
-// Where and how often checkpoints are written.
-struct CheckpointOptions {
-  std::filesystem::path file;  // empty: none are
-  std::uint64_t steps = 0;     // between two of them; 0: see time
-  Seconds time{30.0};
-};
 Result<CheckpointOptions> checkpoint_options(const TrainArguments& arguments,
                                              const std::string& name);
 

@@ -8,6 +8,7 @@
 #include "longhaul/base/result.h"
 #include "longhaul/base/state.h"
 #include "longhaul/job/job.h"
+#include "longhaul/session/train_session.h"
 #include "longhaul/sync/learner.h"
 #include "proto/longhaul.pb.h"
 
@@ -33,11 +34,6 @@ struct Beginning {
   std::size_t threads = 1;
 };
 
-enum class Ending : std::uint8_t {
-  kFinished,
-  kStopped,      // by the hub, before the last step
-  kInterrupted,  // by Ctrl-C
-};
 Result<Ending> run_replica(const TrainArguments& arguments, Beginning beginning);
 
 }  // namespace longhaul::apps

@@ -1,9 +1,9 @@
-#include "apps/longhaul_torch/evaluation_duty.h"
+#include "longhaul/session/evaluation_duty.h"
 
 #include <cmath>
 #include <limits>
 
-namespace longhaul::apps {
+namespace longhaul {
 
 void EvaluationDuty::after_step(std::uint64_t steps, std::span<const float> shared) {
   if (steps % settings_.every != 0 || !client_.is_evaluator()) return;
@@ -12,7 +12,7 @@ void EvaluationDuty::after_step(std::uint64_t steps, std::span<const float> shar
 }
 
 void EvaluationDuty::look_around() {
-  for (const Score& told : client_.take_scores()) news_.evaluation(told);
+  for (const Score& told : client_.take_scores()) observer_.on_score(told);
   if (!scorer_) return;
   if (const auto score = scorer_->take()) tell(*score);
 }
@@ -20,7 +20,7 @@ void EvaluationDuty::look_around() {
 // A hub takes no score that is not finite, and a model that has diverged has no other.
 void EvaluationDuty::tell(const Score& score) {
   if (std::isfinite(score.evaluation.loss)) client_.tell(score);
-  news_.evaluation(score);
+  observer_.on_score(score);
 }
 
 void EvaluationDuty::close(std::uint64_t steps, std::span<const float> shared) {
@@ -31,4 +31,4 @@ void EvaluationDuty::close(std::uint64_t steps, std::span<const float> shared) {
         .is_closing = true});
 }
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

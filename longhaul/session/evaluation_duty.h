@@ -6,19 +6,19 @@
 #include <memory>
 #include <span>
 
-#include "apps/longhaul_torch/train_news.h"
 #include "longhaul/exchange/hub_client.h"
 #include "longhaul/job/scenario.h"
+#include "longhaul/session/session_observer.h"
 #include "longhaul/sync/scorer.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 
 class EvaluationDuty {
  public:
   // All outlive it, the settings are copied.
   EvaluationDuty(const EvalSettings& settings, Workload& workload, HubClient& client,
-                 TrainNews& news)
-      : settings_(settings), workload_(workload), client_(client), news_(news) {}
+                 SessionObserver& observer)
+      : settings_(settings), workload_(workload), client_(client), observer_(observer) {}
 
   // Has a copy scored where one is due. Training goes on meanwhile.
   void after_step(std::uint64_t steps, std::span<const float> shared);
@@ -34,8 +34,8 @@ class EvaluationDuty {
   EvalSettings settings_;
   Workload& workload_;
   HubClient& client_;
-  TrainNews& news_;
+  SessionObserver& observer_;
   std::unique_ptr<Scorer> scorer_;  // once it has had the duty
 };
 
-}  // namespace longhaul::apps
+}  // namespace longhaul
