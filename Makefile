@@ -10,7 +10,7 @@ BIN := build/release/bin
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := build
-.PHONY: build install demo test test-slow test-web pictures soak lint bench fuzz fuzz-coverage asan tsan core clean deps help
+.PHONY: build install demo test test-slow test-agreement test-web pictures soak lint bench fuzz fuzz-coverage asan tsan core clean deps help
 
 # configure(preset): Ninja runs CMake again by itself when a CMake file changes, but does not know of the presets.
 configure = @test build/$(1)/build.ninja -nt CMakePresets.json || cmake --preset $(1)
@@ -25,11 +25,14 @@ install: build ## build, then install programs, libraries, scenarios, man page a
 demo: build ## build, then rehearse: D-SGD against the planner over an emulated WAN
 	$(BIN)/longhaul rehearse
 
-test: build ## build, then run all tests but the slow ones
+test: build ## build, then run all tests but the slow ones and those of test-agreement
 	ctest --preset release
 
 test-slow: build ## build, then run the tests that take over 10 s each
 	ctest --test-dir build/release -L '^slow$$' --output-on-failure --no-tests=ignore
+
+test-agreement: build ## build, then compare lab and rehearsal, which must agree within 10 %; needs the machine for itself
+	ctest --test-dir build/release -L '^agreement$$' --verbose --no-tests=error
 
 test-web: build ## install Chromium, open the report in it and check what it draws
 	@tools/install_deps.sh web

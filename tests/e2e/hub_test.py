@@ -103,15 +103,14 @@ class Training(HubCommand):
 
 
 class Rehearsing(HubCommand):
-    def test_rehearsal_confirms_the_prediction_and_leaves_nothing_behind(self):
-        # Steps so long that none is late on a busy machine.
+    def test_rehearsal_writes_its_report_and_leaves_nothing_behind(self):
         rehearse = self.start("rehearse", "smoke", "--recipe", "d-sgd", "--set", "train.steps=6", "--set",
                               "replica.step_time=300ms", "--json", "--out", "r")
         out, err = rehearse.communicate(timeout=DEADLINE_S)
         self.assertEqual(rehearse.returncode, 0, err)
         run = json.loads(out)["runs"][0]
         self.assertEqual(run["steps"], 6)
-        self.assertLess(abs(run["step_time_s"] / run["predicted_step_time_s"] - 1), 0.25)
+        self.assertGreater(run["predicted_step_time_s"], 0.3)  # agreement_test.py compares it with step_time_s
         self.assertIn("<html", (self.directory / "r/report.html").read_text())
         self.assertEqual(children_of(rehearse.pid), [])
 
