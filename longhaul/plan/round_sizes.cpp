@@ -88,6 +88,11 @@ RoundSize RoundSizes::exact(double keep_ratio) const {
             .up = ways.two_way,
             .down = ways.two_way,
             .way = WayDown::kTwoWay};
+  if (means_ == MeansDown::kForwarded)
+    return {.keep_ratio = keep_ratio,
+            .up = ways.two_way,
+            .down = ways.forwarded,
+            .way = WayDown::kForwarded};
   RoundSize size{.keep_ratio = keep_ratio, .up = ways.two_way, .down = ways.dense};
   if (ways.joined < size.down) {
     size.down = ways.joined;

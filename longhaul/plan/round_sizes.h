@@ -33,8 +33,9 @@ struct RatioLimits {
   double most = 1.0;
 };
 
-// How means come down: the cheapest exact way, or as small as an update.
-enum class MeansDown : std::uint8_t { kExact, kTwoWay };
+// How means come down: the cheapest exact way, as small as an update, or, without a hub, as the
+// updates of all others.
+enum class MeansDown : std::uint8_t { kExact, kTwoWay, kForwarded };
 
 class RoundSizes {
  public:

@@ -1,0 +1,352 @@
+// The collective with threads as ranks: its bits are those of the simulated network.
+#include "trainer/collective.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include "longhaul/sync/learner_step.h"
+#include "tests/codec/checked.h"
+#include "tests/sync/random_runs.h"
+#include "tests/trainer/threads_gather.h"
+
+namespace longhaul::trainer {
+namespace {
+
+using longhaul::testing::Cluster;
+using longhaul::testing::kRunElements;
+using longhaul::testing::QuadraticWorkload;
+using longhaul::testing::ThreadsGather;
+using ::testing::HasSubstr;
+
+const std::vector<float> kWeights{1.0F, 2.5F, 0.5F};
+constexpr std::uint64_t kSteps = 24;
+
+// Another time on every rank, and every look at it takes a while.
+class UnevenClock final : public Clock {
+ public:
+  explicit UnevenClock(std::size_t rank) : tick_us_(50 + 37 * static_cast<int>(rank)) {}
+  [[nodiscard]] TimePoint now() const override {
+    return TimePoint{} + std::chrono::microseconds(tick_us_ * ++looks_);
+  }
+
+ private:
+  int tick_us_;
+  mutable std::atomic<int> looks_{1};
+};
+
+EngineSetup setup_for(const Recipe& recipe) {
+  std::mt19937_64 random(recipe.name.size());
+  EngineSetup setup = longhaul::testing::random_run_setup(recipe, random);
+  setup.replicas = kWeights.size();
+  return setup;
+}
+
+struct RankResult {
+  std::uint64_t parameters = 0;
+  std::uint64_t shared = 0;
+  std::uint64_t residual = 0;
+  std::vector<Plan> plans;
+  bool operator==(const RankResult&) const = default;
+};
+
+RankResult result_of(Learner& learner, const Engine& engine) {
+  return {.parameters = digest_of(learner.parameters()),
+          .shared = digest_of(engine.shared()),
+          .residual = digest_of(engine.residual())};
+}
+
+// One rank of a run: engine and learner over a collective.
+class RankRun {
+ public:
+  RankRun(EngineSetup setup, std::size_t rank, AllGather& gather, const State* from = nullptr)
+      : clock_(rank) {
+    setup.slot = rank;
+    QuadraticWorkload workload(kRunElements);
+    learner_ = workload.make_learner(rank);
+    Result<std::unique_ptr<Collective>> made = Collective::start({.engine = setup,
+                                                                  .elements = kRunElements,
+                                                                  .weights = kWeights,
+                                                                  .steps = kSteps,
+                                                                  .computing = Seconds(0.01)},
+                                                                 gather, clock_);
+    LONGHAUL_CHECK(made.ok());
+    collective_ = std::move(made).value();
+    setup.recipe.plan = *collective_->first_plan(Deadline::max()).value();
+    engine_ = std::make_unique<Engine>(setup, learner_->parameters(), *collective_, workers_);
+    if (from == nullptr) return;
+    LONGHAUL_CHECK(engine_->load(*from).ok() && learner_->load(*from).ok() &&
+                   collective_->load(*from).ok());
+  }
+
+  void run_until(std::uint64_t step) {
+    while (engine_->steps_done() < step) {
+      compute_and_submit(*learner_, *engine_);
+      LONGHAUL_CHECK(engine_->end_step().ok());
+      collective_->report({.computing = Seconds(0.004 * static_cast<double>(step % 3 + 1))});
+      kept_by_all.push_back(collective_->kept_by_all());
+      common_time.push_back(collective_->common_time().count());
+      for (const auto& [round, decision] : collective_->take_decisions())
+        plans_.push_back(decision.plan);
+    }
+  }
+
+  State save() {
+    for (const RoundId& round : engine_->in_flight())
+      LONGHAUL_CHECK(collective_->await(round, Deadline::max()).ok());
+    State state = engine_->save();
+    learner_->save(state);
+    collective_->save(state);
+    return state;
+  }
+
+  RankResult finish() {
+    LONGHAUL_CHECK(engine_->drain().ok());
+    RankResult result = result_of(*learner_, *engine_);
+    result.plans = plans_;
+    return result;
+  }
+
+  [[nodiscard]] Collective& collective() { return *collective_; }
+  std::vector<std::uint64_t> kept_by_all;
+  std::vector<double> common_time;
+
+ private:
+  UnevenClock clock_;
+  Workers workers_;
+  std::unique_ptr<Learner> learner_;
+  std::unique_ptr<Collective> collective_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<Plan> plans_;
+};
+
+void on_all_ranks(const std::function<void(std::size_t)>& what) {
+  std::vector<std::jthread> threads;
+  for (std::size_t rank = 0; rank < kWeights.size(); ++rank)
+    threads.emplace_back([&what, rank] { what(rank); });
+}
+
+std::vector<RankResult> run_all(const EngineSetup& setup) {
+  ThreadsGather gather(kWeights.size());
+  std::vector<RankResult> results(kWeights.size());
+  on_all_ranks([&](std::size_t rank) {
+    RankRun run(setup, rank, gather.of(rank));
+    run.run_until(kSteps);
+    results[rank] = run.finish();
+  });
+  return results;
+}
+
+std::vector<Recipe> fixed_recipes() {
+  std::vector<Recipe> fixed;
+  for (const Recipe& recipe : all_recipes())
+    if (recipe.planner == PlannerKind::kNone) fixed.push_back(recipe);
+  return fixed;
+}
+
+std::string name_of_recipe(const ::testing::TestParamInfo<Recipe>& info) {
+  std::string name(info.param.name);
+  std::ranges::replace_if(
+      name, [](char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+
+class CollectiveRecipe : public ::testing::TestWithParam<Recipe> {};
+
+TEST_P(CollectiveRecipe, HasTheBitsOfTheSimulatedNetwork) {
+  const EngineSetup setup = setup_for(GetParam());
+  QuadraticWorkload workload(kRunElements);
+  Cluster lab(setup, workload, kWeights);
+  for (std::uint64_t step = 0; step < kSteps; ++step) lab.step();
+  lab.settle();
+  const std::vector<RankResult> results = run_all(setup);
+  for (std::size_t i = 0; i < kWeights.size(); ++i) {
+    ASSERT_TRUE(lab.replicas[i].engine->drain().ok());
+    EXPECT_EQ(results[i], result_of(*lab.replicas[i].learner, *lab.replicas[i].engine)) << i;
+  }
+}
+
+TEST_P(CollectiveRecipe, GoesOnFromCheckpointsAsIfNothingHadHappened) {
+  const EngineSetup setup = setup_for(GetParam());
+  const std::vector<RankResult> undisturbed = run_all(setup);
+  ThreadsGather first(kWeights.size());
+  std::vector<State> saved(kWeights.size());
+  on_all_ranks([&](std::size_t rank) {
+    RankRun run(setup, rank, first.of(rank));
+    run.run_until(11);
+    saved[rank] = run.save();
+  });
+  ThreadsGather second(kWeights.size());
+  std::vector<RankResult> results(kWeights.size());
+  on_all_ranks([&](std::size_t rank) {
+    RankRun run(setup, rank, second.of(rank), &saved[rank]);
+    run.run_until(kSteps);
+    results[rank] = run.finish();
+  });
+  EXPECT_EQ(results, undisturbed);
+}
+
+INSTANTIATE_TEST_SUITE_P(FixedPlans, CollectiveRecipe, ::testing::ValuesIn(fixed_recipes()),
+                         name_of_recipe);
+
+class CollectivePlans : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(CollectivePlans, AreEqualOnRanksThatMeasureDifferentTimes) {
+  const std::vector<RankResult> results = run_all(setup_for(find_recipe(GetParam()).value()));
+  EXPECT_FALSE(results[0].plans.empty());
+  for (std::size_t rank = 1; rank < results.size(); ++rank) {
+    EXPECT_EQ(results[rank].plans, results[0].plans);
+    EXPECT_EQ(results[rank].shared, results[0].shared);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Planners, CollectivePlans, ::testing::Values("auto", "deco"));
+
+TEST(CollectiveSizes, AreThoseOfAllOtherUpdates) {
+  const RoundSizes sizes(parse_codec("top_k/bf16").value(), 10'000, 4, {}, MeansDown::kForwarded);
+  const RoundSize size = sizes.exact(0.5);
+  EXPECT_DOUBLE_EQ(size.down, 3 * size.up);
+  EXPECT_EQ(size.way, WayDown::kForwarded);
+}
+
+TEST(CollectiveCheckpoints, TimeAndStepAreCommonToAllRanks) {
+  ThreadsGather gather(kWeights.size());
+  std::vector<std::vector<std::uint64_t>> kept(kWeights.size());
+  std::vector<std::vector<double>> times(kWeights.size());
+  on_all_ranks([&](std::size_t rank) {
+    RankRun run(setup_for(find_recipe("static").value()), rank, gather.of(rank));
+    run.run_until(8);
+    run.collective().keep(rank == 1 ? 5 : 7);
+    run.run_until(kSteps);
+    kept[rank] = run.kept_by_all;
+    times[rank] = run.common_time;
+  });
+  EXPECT_EQ(kept[0].front(), 0U);
+  EXPECT_EQ(kept[0].back(), 5U);
+  EXPECT_GT(times[0].back(), times[0].front());
+  for (std::size_t rank = 1; rank < kWeights.size(); ++rank) {
+    EXPECT_EQ(kept[rank], kept[0]);
+    EXPECT_EQ(times[rank], times[0]);
+  }
+}
+
+// Two ranks without engines, which submit what a test says.
+class TwoRanks : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kElements = 5;
+  TwoRanks() {
+    for (std::size_t rank = 0; rank < 2; ++rank) start(rank, gather_.of(rank));
+  }
+  // Else a thread waits for ever for the other rank.
+  ~TwoRanks() override { gather_.lose(0); }
+
+  void start(std::size_t rank, AllGather& gather) {
+    EngineSetup setup = longhaul::testing::setup_of(Merge::kOptimizer, "dense/fp32", {});
+    setup.slot = rank;
+    setup.replicas = 2;
+    ranks_[rank] =
+        Collective::start(
+            {.engine = setup, .elements = kElements, .weights = {1.0F, 1.0F}, .steps = 10}, gather,
+            clock_)
+            .value();
+  }
+  static Update update(RoundId round, float value, std::size_t elements = kElements) {
+    return {.round = round,
+            .elements = elements,
+            .payload = testing_data::dense(std::vector<float>(elements, value))};
+  }
+
+  SystemClock clock_;
+  ThreadsGather gather_{2};
+  std::array<std::unique_ptr<Collective>, 2> ranks_;
+};
+
+TEST_F(TwoRanks, MaySendTheirPartsInAnyOrder) {
+  ranks_[0]->submit(update({.step = 0, .part = 0}, 1));
+  ranks_[0]->submit(update({.step = 0, .part = 1}, 2));
+  ranks_[1]->submit(update({.step = 0, .part = 1}, 4));
+  ranks_[1]->submit(update({.step = 0, .part = 0}, 3));
+  for (const auto& rank : ranks_) {
+    for (const std::uint32_t part : {0U, 1U}) {
+      const Result<Mean> mean = rank->collect({.step = 0, .part = part}, Deadline::max());
+      ASSERT_TRUE(mean.ok()) << mean.error().message;
+      EXPECT_EQ(mean->to_vector(), std::vector<float>(kElements, part == 0 ? 2.0F : 3.0F));
+    }
+    EXPECT_EQ(rank->updates_in_flight(), 0U);
+  }
+}
+
+TEST_F(TwoRanks, MayHaveNothingToSend) {
+  ranks_[0]->submit({.round = {.step = 0}, .elements = kElements});
+  ranks_[1]->submit(update({.step = 0}, 3));
+  const Result<Mean> mean = ranks_[0]->collect({.step = 0}, Deadline::max());
+  ASSERT_TRUE(mean.ok()) << mean.error().message;
+  EXPECT_EQ(mean->to_vector(), std::vector<float>(kElements, 1.5F));
+}
+
+TEST_F(TwoRanks, AWaitEndsAtItsDeadlineAndNothingIsLost) {
+  ranks_[0]->submit(update({.step = 0}, 1));
+  EXPECT_EQ(ranks_[0]->collect({.step = 0}, Deadline::min()).error().code, ErrorCode::kDeadline);
+  ranks_[1]->submit(update({.step = 0}, 1));
+  EXPECT_TRUE(ranks_[0]->collect({.step = 0}, Deadline::max()).ok());
+}
+
+TEST_F(TwoRanks, ARankThatIsGoneEndsEveryWait) {
+  ranks_[0]->submit(update({.step = 0}, 1));
+  gather_.lose(1);
+  for (int i = 0; i < 2; ++i) {
+    const Result<Mean> mean = ranks_[0]->collect({.step = 0}, Deadline::max());
+    ASSERT_FALSE(mean.ok());
+    EXPECT_EQ(mean.error().code, ErrorCode::kClosed);
+    EXPECT_THAT(mean.error().message, HasSubstr("rank 1 is gone"));
+  }
+  EXPECT_FALSE(ranks_[0]->stance(1, {}, Deadline::max()).ok());
+}
+
+TEST_F(TwoRanks, AnUpdateOfAnotherSizeIsRefusedByName) {
+  ranks_[0]->submit(update({.step = 0}, 1));
+  ranks_[1]->submit(update({.step = 0}, 1, kElements - 1));
+  for (const auto& rank : ranks_) {
+    const Result<Mean> mean = rank->collect({.step = 0}, Deadline::max());
+    ASSERT_FALSE(mean.ok());
+    EXPECT_THAT(mean.error().message, HasSubstr("rank 1: round 0 has another size"));
+  }
+}
+
+TEST_F(TwoRanks, TakePartUntilTheLastStep) {
+  EXPECT_EQ(ranks_[0]->stance(9, {}, Deadline::max()).value(), Stance::kTakePart);
+  EXPECT_EQ(ranks_[0]->stance(10, {}, Deadline::max()).value(), Stance::kFinish);
+}
+
+// Flips a bit of the other rank's payloads.
+class FlippingGather final : public AllGather {
+ public:
+  explicit FlippingGather(AllGather& inner) : inner_(inner) {}
+  Result<std::vector<ByteBuffer>> gather(ByteView own) override {
+    Result<std::vector<ByteBuffer>> gathered = inner_.gather(own);
+    if (gathered.ok() && ++calls_ % 2 == 0) gathered->at(1).back() ^= std::byte{1};
+    return gathered;
+  }
+
+ private:
+  AllGather& inner_;
+  int calls_ = 0;
+};
+
+TEST_F(TwoRanks, APayloadThatWasDamagedIsRefusedByName) {
+  FlippingGather flipping(gather_.of(0));
+  start(0, flipping);
+  ranks_[0]->submit(update({.step = 0}, 1));
+  ranks_[1]->submit(update({.step = 0}, 1));
+  const Result<Mean> mean = ranks_[0]->collect({.step = 0}, Deadline::max());
+  ASSERT_FALSE(mean.ok());
+  EXPECT_THAT(mean.error().message, HasSubstr("rank 1, round 0"));
+  ranks_[0].reset();
+}
+
+}  // namespace
+}  // namespace longhaul::trainer

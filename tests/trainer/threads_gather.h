@@ -1,0 +1,71 @@
+// Ranks as threads of one process: what they gather meets in memory.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "longhaul/base/mutex.h"
+#include "trainer/all_gather.h"
+
+namespace longhaul::testing {
+
+class ThreadsGather {
+ public:
+  explicit ThreadsGather(std::size_t ranks) : bytes_(ranks) {
+    for (std::size_t rank = 0; rank < ranks; ++rank) ranks_.emplace_back(*this, rank);
+  }
+
+  [[nodiscard]] trainer::AllGather& of(std::size_t rank) { return ranks_.at(rank); }
+
+  // Every gather that is under way or comes later fails.
+  void lose(std::size_t rank) EXCLUDES(mutex_) {
+    {
+      const MutexLock lock(mutex_);
+      lost_ = Error{ErrorCode::kClosed, "rank " + std::to_string(rank) + " is gone"};
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  class Rank final : public trainer::AllGather {
+   public:
+    Rank(ThreadsGather& all, std::size_t rank) : all_(all), rank_(rank) {}
+    Result<std::vector<ByteBuffer>> gather(ByteView own) override {
+      return all_.gather(rank_, own);
+    }
+
+   private:
+    ThreadsGather& all_;
+    std::size_t rank_;
+  };
+
+  Result<std::vector<ByteBuffer>> gather(std::size_t rank, ByteView own) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    bytes_[rank] = ByteBuffer(own.begin(), own.end());
+    const std::size_t turn = turn_;
+    if (++here_ == bytes_.size()) {
+      for (const ByteBuffer& one : bytes_) LONGHAUL_CHECK_EQ(one.size(), own.size());
+      gathered_ = bytes_;
+      here_ = 0;
+      ++turn_;
+      changed_.notify_all();
+    }
+    changed_.wait(mutex_, [this, turn]() REQUIRES(mutex_) { return lost_ || turn_ != turn; });
+    if (turn_ == turn) return *lost_;
+    return gathered_;  // until all have come again, so until this rank has
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<ByteBuffer> bytes_ GUARDED_BY(mutex_);
+  std::vector<ByteBuffer> gathered_ GUARDED_BY(mutex_);
+  std::size_t here_ GUARDED_BY(mutex_) = 0;
+  std::size_t turn_ GUARDED_BY(mutex_) = 0;
+  std::optional<Error> lost_ GUARDED_BY(mutex_);
+  std::deque<Rank> ranks_;
+};
+
+}  // namespace longhaul::testing
