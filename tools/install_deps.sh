@@ -37,6 +37,7 @@ packages=(
 
   # Training
   libtorch-dev          # PyTorch for C++
+  libgloo-dev           # headers of its process groups
   libopenblas0-pthread  # a BLAS many times faster than Debian's default
   zlib1g-dev            # gzipped data sets
   dataset-fashion-mnist # the default images

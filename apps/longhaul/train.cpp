@@ -12,6 +12,10 @@ namespace {
 
 // The error of the arguments, or the reason why longhaul-torch could not take over.
 Error try_train(const TrainArguments& arguments, const std::vector<std::string>& words) {
+  if (!arguments.collective.empty()) {
+    const Result<CheckpointOptions> options = checkpoint_options(arguments, "");
+    return options.ok() ? become_torch_program(words) : options.error();
+  }
   const Result<HubAccess> access = hub_access(arguments.invite, arguments.hub, arguments.name);
   if (!access.ok()) return access.error();
   if (const auto wait = longest_wait(arguments); !wait.ok()) return wait.error();

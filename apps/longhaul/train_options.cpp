@@ -11,6 +11,35 @@ namespace {
 constexpr const char* kDefaultDirectory = "longhaul-checkpoints";
 constexpr const char* kExtension = ".safetensors";
 
+void add_collective_options(CLI::App& train, TrainArguments& arguments) {
+  CLI::Option* collective =
+      train.add_option("--collective", arguments.collective,
+                       "Train a scenario without a hub: this process is a rank that a launcher "
+                       "started (torchrun, srun, mpirun)");
+  for (const char* other : {"--invite", "--hub", "--name", "--slot", "--stamps", "--rate", "--book",
+                            "--wait", "--evaluate"})
+    collective->excludes(train.get_option(other));
+  train.add_option("--recipe", arguments.recipe, "With --collective: the recipe (default: auto)")
+      ->needs(collective);
+  train
+      .add_option("--set", arguments.settings,
+                  "With --collective: override a key of the scenario: table.key=value; repeatable")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all()
+      ->needs(collective);
+  train
+      .add_option("--seed", arguments.seed,
+                  "With --collective: the seed of the run (default: the scenario's)")
+      ->check(whole_number())
+      ->needs(collective);
+  train
+      .add_option("--rendezvous", arguments.rendezvous,
+                  "With --collective: HOST:PORT of rank 0, where MASTER_ADDR and MASTER_PORT do "
+                  "not say it")
+      ->needs(collective);
+}
+
 }  // namespace
 
 CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
@@ -58,18 +87,20 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
                  "Do not train: score the copies named on standard input, as STEP TIME FILE, and "
                  "remove them")
       ->group("");  // of rehearsals
+  add_collective_options(*train, arguments);
   train->add_flag("--json", arguments.json, "Events, one JSON object per line (docs/events.md)");
   add_log_options(*train, arguments.log);
   train->footer(
-      "Model, data and recipe come from the hub. Ctrl-C leaves the run in order; a second one "
-      "ends\n"
-      "at once. With --checkpoint or --resume the last thing it does is to write a checkpoint,\n"
-      "also if the hub is stopped before the last step.\n\n"
+      "Model, data and recipe come from the hub, or with --collective from a scenario. Ctrl-C\n"
+      "leaves the run in order; a second one ends at once. With --checkpoint or --resume the last\n"
+      "thing it does is to write a checkpoint, also if the hub is stopped before the last step. A\n"
+      "collective ends with any of its ranks; --resume goes on from its last checkpoint.\n\n"
       "Exit codes: 0 the run is done, 1 it failed, 2 wrong use, 75 the hub was stopped (start it\n"
       "again with --resume), 130 stopped by Ctrl-C.\n\n"
       "Examples:\n"
       "  longhaul train --invite berlin.invite --resume\n"
-      "  longhaul train --hub 127.0.0.1:7070 --name a");
+      "  longhaul train --hub 127.0.0.1:7070 --name a\n"
+      "  srun longhaul train --collective fashion-wan --recipe auto --checkpoint /shared/run1");
   return train;
 }
 

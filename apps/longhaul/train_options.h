@@ -18,6 +18,11 @@ namespace longhaul::apps {
 
 // As written on the command line.
 struct TrainArguments {
+  std::string collective;  // a scenario; empty: a hub has it
+  std::string recipe;
+  std::vector<std::string> settings;
+  std::optional<std::uint64_t> seed;
+  std::string rendezvous;
   std::string invite;
   std::string hub;
   std::string name;

@@ -9,6 +9,7 @@
 #include "apps/longhaul/complain.h"
 #include "apps/longhaul/installed.h"
 #include "apps/longhaul_torch/await_hub.h"
+#include "apps/longhaul_torch/collective_run.h"
 #include "apps/longhaul_torch/job_workload.h"
 #include "apps/longhaul_torch/train_run.h"
 #include "longhaul/base/file.h"
@@ -50,6 +51,7 @@ int evaluate(const Job& job, Workload& workload) {
 }  // namespace
 
 int run_train(const TrainArguments& arguments) {
+  if (!arguments.collective.empty()) return run_collective(arguments);
   const Result<HubAccess> access = hub_access(arguments.invite, arguments.hub, arguments.name);
   if (!access.ok()) return complain("train", access.error());
   const Result<CheckpointOptions> checkpoints = checkpoint_options(arguments, access->name);

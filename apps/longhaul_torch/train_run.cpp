@@ -148,17 +148,7 @@ class TrainRun final : private SessionObserver {
       if (!written.ok()) return written;
       news_.event("final", {{"file", file.string()}});
     }
-    return arguments_.save.empty() ? Status(Done{}) : save(engine);
-  }
-
-  Status save(const Engine& engine) {
-    return write_output(arguments_.save,
-                        model_bytes(engine.shared(), workload_->layers(),
-                                    {.scenario = job_.scenario.name,
-                                     .recipe = job_.recipe_text,
-                                     .seed = std::to_string(job_.seed),
-                                     .step = engine.steps_done()}),
-                        {.mark = kStateMark, .is_forced = arguments_.is_forced});
+    return save_model(arguments_, job_, *workload_, engine);
   }
 
   [[nodiscard]] std::string what_next() const {
@@ -204,6 +194,18 @@ std::size_t threads_for(const TrainArguments& arguments, const std::string& hub,
   if (checkpoint) return threads_in(*checkpoint);
   const Result<access::Address> address = access::parse_address(hub);
   return address.ok() && access::is_loopback(*address) ? 1 : all_cores();
+}
+
+Status save_model(const TrainArguments& arguments, const Job& job, const Workload& workload,
+                  const Engine& engine) {
+  if (arguments.save.empty()) return Done{};
+  return write_output(arguments.save,
+                      model_bytes(engine.shared(), workload.layers(),
+                                  {.scenario = job.scenario.name,
+                                   .recipe = job.recipe_text,
+                                   .seed = std::to_string(job.seed),
+                                   .step = engine.steps_done()}),
+                      {.mark = kStateMark, .is_forced = arguments.is_forced});
 }
 
 Result<Ending> run_replica(const TrainArguments& arguments, Beginning beginning) {

@@ -24,6 +24,10 @@ Result<std::optional<State>> find_checkpoint(const TrainArguments& arguments,
 std::size_t threads_for(const TrainArguments& arguments, const std::string& hub,
                         const std::optional<State>& checkpoint);
 
+// Writes the shared model to the file that --save names, if it does.
+Status save_model(const TrainArguments& arguments, const Job& job, const Workload& workload,
+                  const Engine& engine);
+
 struct Beginning {
   HubAccess access;
   CheckpointOptions checkpoints;

@@ -1,0 +1,124 @@
+#include "apps/longhaul_torch/rank_checkpoints.h"
+
+#include <array>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "longhaul/base/bytes.h"
+#include "trainer/common_step.h"
+
+namespace longhaul::apps {
+namespace {
+
+constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
+
+// A step, or kNone; with the state that it is of.
+struct Found {
+  std::uint64_t step = kNone;
+  State state;
+};
+
+Result<Found> found_in(const std::filesystem::path& file) {
+  Result<State> state = read_checkpoint(file);
+  if (!state.ok() && state.error().code == ErrorCode::kNotFound) return Found{};
+  if (!state.ok()) return state.error();
+  const auto step = state->value<std::uint64_t>("step");  // of the engine
+  if (!step.ok()) return Error(step.error()).within(file.string());
+  return Found{.step = *step, .state = std::move(state).value()};
+}
+
+}  // namespace
+
+RankCheckpoints::RankCheckpoints(const CheckpointOptions& options)
+    : options_(options), previous_(options.file) {
+  if (are_written()) previous_.replace_extension(".previous.safetensors");
+}
+
+Status RankCheckpoints::open() {
+  std::error_code failed;
+  if (options_.file.has_parent_path())
+    std::filesystem::create_directories(options_.file.parent_path(), failed);
+  if (failed) return Error{ErrorCode::kIo, options_.file.string() + ": " + failed.message()};
+  writer_ = std::make_unique<CheckpointWriter>(options_.file);
+  return Done{};
+}
+
+Result<std::optional<State>> RankCheckpoints::agree(trainer::AllGather& ranks, std::size_t size,
+                                                    bool resume) {
+  Status opened = are_written() ? open() : Done{};
+  if (!opened.ok()) return opened.error();
+  std::array<Found, 2> own;
+  if (resume && are_written()) {
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      Result<Found> found = found_in(i == 0 ? options_.file : previous_);
+      if (!found.ok()) return found.error();
+      own[i] = std::move(found).value();
+    }
+  }
+  ByteWriter told;
+  for (const Found& one : own) told.u64(one.step);
+  const ByteBuffer bytes = std::move(told).release();
+  const Result<std::vector<ByteBuffer>> all = ranks.gather(bytes);
+  if (!all.ok()) return all.error();
+  std::vector<std::vector<std::uint64_t>> steps(size);
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    ByteReader in((*all)[rank]);
+    while (in.remaining() >= sizeof(std::uint64_t))
+      if (const std::uint64_t step = in.u64(); step != kNone) steps[rank].push_back(step);
+  }
+  const Result<std::uint64_t> common = trainer::newest_common_step(steps);
+  if (!common.ok()) return common.error();
+  const bool is_newest = own[0].step == *common;
+  const bool is_previous = !is_newest && own[1].step == *common;
+  Status dropped = are_written() ? drop_after(*common, is_previous) : Done{};
+  if (!dropped.ok()) return dropped.error();
+  if (is_newest) return std::optional(std::move(own[0].state));
+  if (is_previous) return std::optional(std::move(own[1].state));
+  return std::optional<State>();
+}
+
+// Checkpoints of another course of the run must not be mixed with those of this one.
+Status RankCheckpoints::drop_after(std::uint64_t step, bool is_step_previous) {
+  std::error_code failed;
+  if (is_step_previous) {
+    std::filesystem::rename(previous_, options_.file, failed);
+  } else if (step == 0) {
+    std::filesystem::remove(options_.file, failed);
+    if (!failed) std::filesystem::remove(previous_, failed);
+  }
+  if (failed) return Error{ErrorCode::kIo, options_.file.string() + ": " + failed.message()};
+  return Done{};
+}
+
+Status RankCheckpoints::check(const State& checkpoint) const {
+  Status fits = check_identity(identity_, checkpoint);
+  if (fits.ok()) return fits;
+  Error error = std::move(fits).error().within(options_.file.string());
+  error.message += "; move it away, or name another place with --checkpoint";
+  return error;
+}
+
+bool RankCheckpoints::is_due(std::uint64_t step, Seconds now, std::uint64_t kept_by_all) const {
+  if (!writer_ || step <= saved_step_ || kept_by_all < saved_step_) return false;
+  return options_.steps > 0 ? step >= saved_step_ + options_.steps
+                            : now - saved_at_ >= options_.time;
+}
+
+Status RankCheckpoints::write(State state, std::uint64_t step, Seconds now) {
+  saved_step_ = step;
+  saved_at_ = now;
+  save_identity(identity_, state);
+  std::error_code failed;
+  if (std::filesystem::exists(options_.file, failed))
+    std::filesystem::rename(options_.file, previous_, failed);
+  if (failed) return Error{ErrorCode::kIo, options_.file.string() + ": " + failed.message()};
+  writer_->start(std::move(state));
+  return Done{};
+}
+
+std::optional<Result<std::uint64_t>> RankCheckpoints::take_outcome() {
+  return writer_ ? writer_->take_outcome() : std::nullopt;
+}
+
+}  // namespace longhaul::apps

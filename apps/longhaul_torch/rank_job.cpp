@@ -1,0 +1,79 @@
+#include "apps/longhaul_torch/rank_job.h"
+
+#include <unistd.h>
+
+#include <string_view>
+#include <utility>
+
+#include "apps/longhaul/installed.h"
+#include "longhaul/access/names.h"
+#include "longhaul/session/interrupt.h"
+
+namespace longhaul::apps {
+
+trainer::Environment environment() {
+  trainer::Environment all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t end = text.find('=');
+    if (end != std::string_view::npos) all.emplace(text.substr(0, end), text.substr(end + 1));
+  }
+  return all;
+}
+
+Result<RankJob> rank_job(const TrainArguments& arguments, const trainer::Environment& environment) {
+  if (arguments.checkpoint.ends_with(".safetensors"))
+    return Error{ErrorCode::kInvalidArgument,
+                 "--checkpoint: expected a directory, as every rank has files of its own, got " +
+                     arguments.checkpoint};
+  TaskRequest request{
+      .scenario = arguments.collective, .settings = arguments.settings, .recipe = arguments.recipe};
+  Result<Scenario> scenario = scenario_of(request, catalogue());
+  if (!scenario.ok()) return scenario.error();
+  request.seed = arguments.seed.value_or(scenario->train.seed);
+  Result<v1::Task> task = task_of(request, catalogue());
+  if (!task.ok()) return task.error();
+  Result<Job> job = job_of(*task, catalogue());
+  if (!job.ok()) return job.error();
+  job->scenario = std::move(scenario).value();  // its paths are those of this machine
+  job->scenario.train.seed = request.seed;
+  if (!arguments.data.empty()) job->scenario.data.path = arguments.data;
+  if (job->recipe.recipe.is_free || job->recipe.recipe.planner == PlannerKind::kClairvoyant)
+    return Error{ErrorCode::kInvalidArgument,
+                 "--recipe: " + job->recipe_text + " is for the lab: no link is free or foreseen"};
+  const Result<trainer::RankPlace> place = trainer::find_rank(environment);
+  if (!place.ok()) return place.error();
+  const std::size_t replicas = job->scenario.replicas.size();
+  if (place->size != replicas)
+    return Error{ErrorCode::kInvalidArgument,
+                 place->launcher + " started " + std::to_string(place->size) + " ranks, but " +
+                     arguments.collective + " has " + std::to_string(replicas) +
+                     " replicas (--set replica.count=N changes that)"};
+  if (job->scenario.train.stop == StopAt::kTarget)
+    return Error{ErrorCode::kInvalidArgument,
+                 "train.stop: a collective does all its steps; add --set train.stop=steps"};
+  Result<std::string> rendezvous = trainer::find_rendezvous(environment, arguments.rendezvous);
+  if (!rendezvous.ok()) return rendezvous.error();
+  return RankJob{*place, std::move(*rendezvous), std::move(*task), std::move(*job)};
+}
+
+Result<std::unique_ptr<trainer::C10dGroup>> meet(const RankJob& rank,
+                                                 const trainer::Environment& environment) {
+  const Result<access::Address> address = access::parse_address(rank.rendezvous);
+  if (!address.ok()) return Error(address.error()).within("rendezvous");
+  const auto value = [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string() : found->second;
+  };
+  return trainer::C10dGroup::meet(
+      {.rank = rank.place.rank,
+       .size = rank.place.size,
+       .host = address->host,
+       .port = address->port,
+       .is_store_there = value("TORCHELASTIC_USE_AGENT_STORE") == "True",
+       .attempt = value("TORCHELASTIC_RESTART_COUNT"),
+       .interface = value("GLOO_SOCKET_IFNAME"),
+       .is_cancelled = is_interrupted});
+}
+
+}  // namespace longhaul::apps
