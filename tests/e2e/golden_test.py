@@ -37,6 +37,12 @@ class LossCurves(CommandTest):
             for (step, loss), (_, expected) in zip(curves[recipe], points, strict=True):
                 self.assertLess(abs(loss / expected - 1), TOLERANCE, f"{recipe}, step {step}: {loss} instead of {expected}")
 
+    def test_notice_a_learning_rate_that_is_2_percent_off(self):
+        golden = json.loads(GOLDEN.read_text())
+        for recipe, points in self.curves("--set", "train.lr=0.0051").items():
+            off = max(abs(loss / expected - 1) for (_, loss), (_, expected) in zip(points, golden[recipe], strict=True))
+            self.assertGreater(off, TOLERANCE, recipe)
+
 
 def rewrite():
     test = LossCurves()
