@@ -48,9 +48,8 @@ Result<c10::intrusive_ptr<Group>> gloo_group(const GroupOptions& options,
   auto settings =
       c10d::ProcessGroupGloo::Options::create(std::chrono::duration_cast<milliseconds>(kMostStep));
   if (options.interface.empty()) {
-    const Result<std::string> address = local_address_towards(options.host, options.port);
-    if (!address.ok()) return address.error();
-    settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(*address));
+    const std::string address = LONGHAUL_TRY(local_address_towards(options.host, options.port));
+    settings->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
   } else {
     settings->devices.push_back(
         c10d::ProcessGroupGloo::createDeviceForInterface(options.interface));
@@ -109,11 +108,9 @@ Status C10dGroup::Members::join() {
   store = c10::make_intrusive<c10d::PrefixStore>(
       "longhaul/" + options.attempt, c10::make_intrusive<c10d::TCPStore>(options.host, settings));
   store->add(beat_of(options.rank), 1);
-  Status here = await_all();
-  if (!here.ok()) return here;
-  Result<c10::intrusive_ptr<Group>> made = gloo_group(options, store);
-  if (!made.ok()) return made.error();
-  group = std::move(made).value();
+  LONGHAUL_TRY(await_all());
+  c10::intrusive_ptr<Group> made = LONGHAUL_TRY(gloo_group(options, store));
+  group = std::move(made);
   return Done{};
 }
 

@@ -40,8 +40,7 @@ Result<std::unique_ptr<Collective>> Collective::start(const CollectiveOptions& o
                                                       AllGather& gather, const Clock& clock) {
   std::unique_ptr<Collective> made(
       new Collective(options, gather, clock));  // NOLINT: private constructor
-  const Status measured = made->planner_ ? made->measure() : Status(Done{});
-  if (!measured.ok()) return measured.error();
+  LONGHAUL_TRY(made->planner_ ? made->measure() : Status(Done{}));
   made->thread_ = std::jthread([collective = made.get()] { collective->run(); });
   return made;
 }
@@ -52,12 +51,10 @@ Collective::~Collective() { outbox_.close(); }
 Status Collective::measure() {
   const ByteBuffer probe(kProbeBytes);
   for (int i = 0; i <= kProbes; ++i) {
-    const Result<std::vector<Turn>> turns = gather_turns({});
-    if (!turns.ok()) return turns.error();
-    planner_->note(*turns);
+    const std::vector<Turn> turns = LONGHAUL_TRY(gather_turns({}));
+    planner_->note(turns);
     if (i == kProbes) break;
-    const auto gathered = gather_payload(probe);
-    if (!gathered.ok()) return gathered.error();
+    (void)LONGHAUL_TRY(gather_payload(probe));
   }
   const MutexLock lock(mutex_);
   decisions_.emplace_back(RoundId{}, planner_->first());
@@ -89,15 +86,14 @@ Result<std::vector<Turn>> Collective::gather_turns(const Update& update) {
     own_.kept = kept_;
   }
   const TimePoint begin = clock_.now();
-  const Result<std::vector<ByteBuffer>> gathered = gather_.gather(to_bytes(own_));
-  if (!gathered.ok()) return gathered.error();
+  const std::vector<ByteBuffer> gathered = LONGHAUL_TRY(gather_.gather(to_bytes(own_)));
   own_.header_time = clock_.now() - begin;
   own_.payload_time = Seconds(0);
   own_.payload_bytes = 0;
-  LONGHAUL_CHECK_EQ(gathered->size(), options_.weights.size());
+  LONGHAUL_CHECK_EQ(gathered.size(), options_.weights.size());
   std::vector<Turn> turns;
-  for (std::size_t rank = 0; rank < gathered->size(); ++rank) {
-    Result<Turn> turn = turn_from_bytes((*gathered)[rank]);
+  for (std::size_t rank = 0; rank < gathered.size(); ++rank) {
+    Result<Turn> turn = turn_from_bytes(gathered[rank]);
     if (!turn.ok()) return std::move(turn).error().within(rank_text(rank));
     if (turn->elements > options_.elements || turn->bytes > most_bytes(turn->elements))
       return Error{ErrorCode::kCorruptPayload,
@@ -124,14 +120,13 @@ Result<std::vector<CheckedPayload>> Collective::payloads_of(const std::vector<Tu
   const std::size_t bytes = padded.size();
   padded.resize(longest);
   std::fill(padded.begin() + static_cast<std::ptrdiff_t>(bytes), padded.end(), std::byte{0});
-  Result<std::vector<ByteBuffer>> gathered = gather_payload(padded);
-  if (!gathered.ok()) return gathered.error();
+  std::vector<ByteBuffer> gathered = LONGHAUL_TRY(gather_payload(padded));
   for (std::size_t rank = 0; rank < turns.size(); ++rank) {
     if (rank == options_.engine.slot) {
       payloads[rank] = update.payload;
       continue;
     }
-    ByteBuffer& received = (*gathered)[rank];
+    ByteBuffer& received = gathered[rank];
     received.resize(turns[rank].bytes);
     Result<CheckedPayload> checked =
         CheckedPayload::check_update(std::move(received), turns[rank].elements);
@@ -144,16 +139,14 @@ Result<std::vector<CheckedPayload>> Collective::payloads_of(const std::vector<Tu
 }
 
 Status Collective::turn(Update update) {
-  const Result<std::vector<Turn>> turns = gather_turns(update);
-  if (!turns.ok()) return turns.error();
-  Result<std::vector<CheckedPayload>> payloads = payloads_of(*turns, update);
-  if (!payloads.ok()) return payloads.error();
-  if (planner_) planner_->note(*turns);
-  const Common common{.time = turns->front().clock,
-                      .kept = std::ranges::min(*turns, {}, &Turn::kept).kept};
+  const std::vector<Turn> turns = LONGHAUL_TRY(gather_turns(update));
+  std::vector<CheckedPayload> payloads = LONGHAUL_TRY(payloads_of(turns, update));
+  if (planner_) planner_->note(turns);
+  const Common common{.time = turns.front().clock,
+                      .kept = std::ranges::min(turns, {}, &Turn::kept).kept};
   // Ranks may send the parts of a step in different orders.
-  for (std::size_t rank = 0; rank < turns->size(); ++rank) {
-    const Turn& turn = (*turns)[rank];
+  for (std::size_t rank = 0; rank < turns.size(); ++rank) {
+    const Turn& turn = turns[rank];
     OpenRound& round = open_[turn.round];
     if (round.sent.empty()) {
       for (const float weight : options_.weights) round.sent.push_back({.weight = weight});
@@ -162,7 +155,7 @@ Status Collective::turn(Update update) {
     if (turn.elements != round.elements)
       return Error{ErrorCode::kMismatch,
                    rank_text(rank) + ": round " + to_string(turn.round) + " has another size"};
-    round.sent[rank].payload = std::move((*payloads)[rank]);
+    round.sent[rank].payload = std::move(payloads[rank]);
     ++round.arrived;
   }
   std::erase_if(open_, [&](const auto& entry) {
@@ -211,8 +204,7 @@ Status Collective::await(RoundId round, Deadline deadline) {
 }
 
 Result<Mean> Collective::collect(RoundId round, Deadline deadline) {
-  const Status here = await(round, deadline);
-  if (!here.ok()) return here.error();
+  LONGHAUL_TRY(await(round, deadline));
   const MutexLock lock(mutex_);
   Closed closed = std::move(closed_.extract(round).mapped());
   --in_flight_;

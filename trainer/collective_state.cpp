@@ -35,18 +35,16 @@ void Collective::save(State& checkpoint) const {
 }
 
 Status Collective::load(const State& checkpoint) {
-  const auto means = checkpoint.value<std::vector<std::uint64_t>>(kMeans);
-  if (!means.ok()) return means.error();
+  const auto means = LONGHAUL_TRY(checkpoint.value<std::vector<std::uint64_t>>(kMeans));
   const MutexLock lock(mutex_);
-  for (std::size_t i = 0; i + 2 < means->size(); i += 3) {
-    if ((*means)[i + 1] > std::numeric_limits<std::uint32_t>::max() ||
-        (*means)[i + 2] > options_.elements)
+  for (std::size_t i = 0; i + 2 < means.size(); i += 3) {
+    if (means[i + 1] > std::numeric_limits<std::uint32_t>::max() ||
+        means[i + 2] > options_.elements)
       return Error{ErrorCode::kMismatch, std::string(kMeans) + ": a round that cannot be"};
-    const RoundId round{.step = (*means)[i], .part = static_cast<std::uint32_t>((*means)[i + 1])};
-    const Result<ByteView> saved = checkpoint.blob(name_in_round(kMeans, round));
-    if (!saved.ok()) return saved.error();
+    const RoundId round{.step = means[i], .part = static_cast<std::uint32_t>(means[i + 1])};
+    const ByteView saved = LONGHAUL_TRY(checkpoint.blob(name_in_round(kMeans, round)));
     Result<CheckedPayload> payload =
-        CheckedPayload::check(ByteBuffer(saved->begin(), saved->end()), (*means)[i + 2]);
+        CheckedPayload::check(ByteBuffer(saved.begin(), saved.end()), means[i + 2]);
     if (!payload.ok()) return std::move(payload).error().within(name_in_round(kMeans, round));
     Mean mean{.round = round, .terms = {{.payload = std::move(payload).value()}}};
     const Result<Plan> plan = load_plan(name_in_round(kPlan, round), checkpoint);
@@ -55,9 +53,8 @@ Status Collective::load(const State& checkpoint) {
   }
   in_flight_ = closed_.size();
   if (planner_) {
-    const Result<Plan> plan = load_plan(kPlan, checkpoint);
-    if (!plan.ok()) return plan.error();
-    planner_->go_on_with(*plan);
+    const Plan plan = LONGHAUL_TRY(load_plan(kPlan, checkpoint));
+    planner_->go_on_with(plan);
   }
   return compressor_ ? compressor_->load(checkpoint) : Status(Done{});
 }

@@ -60,7 +60,7 @@ Status DataFile::append(std::vector<std::uint8_t>& bytes, std::size_t count) {
 
 Result<std::vector<std::uint8_t>> DataFile::read(std::size_t count) {
   std::vector<std::uint8_t> bytes;
-  if (auto read = append(bytes, count); !read) return std::move(read).error();
+  LONGHAUL_TRY(append(bytes, count));
   if (bytes.size() < count) {
     return damaged("truncated: ends after " + std::to_string(bytes.size()) + " of " +
                    std::to_string(count) + " bytes");
@@ -70,7 +70,7 @@ Result<std::vector<std::uint8_t>> DataFile::read(std::size_t count) {
 
 Result<std::vector<std::uint8_t>> DataFile::read_rest(std::size_t limit) {
   std::vector<std::uint8_t> bytes;
-  if (auto read = append(bytes, limit + 1); !read) return std::move(read).error();
+  LONGHAUL_TRY(append(bytes, limit + 1));
   if (bytes.size() > limit) {
     return damaged("longer than the " + std::to_string(limit) + " bytes that are accepted");
   }
@@ -79,7 +79,7 @@ Result<std::vector<std::uint8_t>> DataFile::read_rest(std::size_t limit) {
 
 Status DataFile::expect_end() {
   std::vector<std::uint8_t> more;
-  if (auto read = append(more, 1); !read) return read;
+  LONGHAUL_TRY(append(more, 1));
   if (!more.empty()) return damaged("goes on after its announced end");
   return Done{};
 }

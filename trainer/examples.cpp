@@ -85,9 +85,8 @@ class TextExamples final : public Examples {
 };
 
 Result<LoadedData> load_text_examples(const DataConfig& config, std::size_t context) {
-  auto text = load_text(config.path);
-  if (!text) return std::move(text).error();
-  if (count_windows(text->test.size(), context) == 0) {
+  auto text = LONGHAUL_TRY(load_text(config.path));
+  if (count_windows(text.test.size(), context) == 0) {
     return Error{ErrorCode::kMismatch,
                  "data text: a tenth of it, the test part, is shorter than a window of " +
                      std::to_string(context) + " characters"};
@@ -96,9 +95,9 @@ Result<LoadedData> load_text_examples(const DataConfig& config, std::size_t cont
                               .channels = 0,
                               .height = 0,
                               .width = 0,
-                              .classes = static_cast<std::int64_t>(text->characters.size())},
-                    .train = std::make_shared<TextExamples>(std::move(text->train), context),
-                    .test = std::make_shared<TextExamples>(std::move(text->test), context),
+                              .classes = static_cast<std::int64_t>(text.characters.size())},
+                    .train = std::make_shared<TextExamples>(std::move(text.train), context),
+                    .test = std::make_shared<TextExamples>(std::move(text.test), context),
                     .test_batch = 50};
 }
 
@@ -106,17 +105,16 @@ Result<LoadedData> load_text_examples(const DataConfig& config, std::size_t cont
 
 Result<LoadedData> load_data(const DataConfig& config, std::size_t context) {
   if (config.kind == "text") return load_text_examples(config, context);
-  auto data = load_images(config.kind, config.path);
-  if (!data) return std::move(data).error();
-  const ImageShape shape = data->train.shape;
+  auto data = LONGHAUL_TRY(load_images(config.kind, config.path));
+  const ImageShape shape = data.train.shape;
   return LoadedData{
       .input = {.kind = InputKind::kImages,
                 .channels = static_cast<std::int64_t>(shape.channels),
                 .height = static_cast<std::int64_t>(shape.height),
                 .width = static_cast<std::int64_t>(shape.width),
                 .classes = static_cast<std::int64_t>(shape.classes)},
-      .train = std::make_shared<ImageExamples>(std::move(data->train), data->mean, data->deviation),
-      .test = std::make_shared<ImageExamples>(std::move(data->test), data->mean, data->deviation),
+      .train = std::make_shared<ImageExamples>(std::move(data.train), data.mean, data.deviation),
+      .test = std::make_shared<ImageExamples>(std::move(data.test), data.mean, data.deviation),
       .test_batch = 500};
 }
 

@@ -63,38 +63,33 @@ std::uint32_t big_endian(const std::vector<std::uint8_t>& bytes, std::size_t at)
 }
 
 Result<DataFile> open_idx(const path& file, std::uint32_t magic) {
-  auto opened = DataFile::open(file);
-  if (!opened) return opened;
-  auto head = opened->read(4);
-  if (!head) return std::move(head).error();
-  if (big_endian(*head, 0) != magic) {
-    return opened->damaged("not an idx file of " +
-                           std::string(magic == kImagesMagic ? "images" : "labels") +
-                           " (wrong magic number)");
+  auto opened = LONGHAUL_TRY(DataFile::open(file));
+  auto head = LONGHAUL_TRY(opened.read(4));
+  if (big_endian(head, 0) != magic) {
+    return opened.damaged("not an idx file of " +
+                          std::string(magic == kImagesMagic ? "images" : "labels") +
+                          " (wrong magic number)");
   }
   return opened;
 }
 
 Status read_idx_pixels(const path& file, Images& images, std::uint32_t& count) {
-  auto opened = open_idx(file, kImagesMagic);
-  if (!opened) return std::move(opened).error();
-  auto head = opened->read(12);
-  if (!head) return std::move(head).error();
-  count = big_endian(*head, 0);
-  const std::uint32_t height = big_endian(*head, 4);
-  const std::uint32_t width = big_endian(*head, 8);
+  auto opened = LONGHAUL_TRY(open_idx(file, kImagesMagic));
+  auto head = LONGHAUL_TRY(opened.read(12));
+  count = big_endian(head, 0);
+  const std::uint32_t height = big_endian(head, 4);
+  const std::uint32_t width = big_endian(head, 8);
   const bool is_sane = count > 0 && count <= kMostImages && height > 0 && height <= kLongestSide &&
                        width > 0 && width <= kLongestSide;
   const std::size_t bytes = is_sane ? std::size_t{count} * height * width : 0;
   if (!is_sane || bytes > kMostPixelBytes) {
-    return opened->damaged("announces " + std::to_string(count) + " images of " +
-                           std::to_string(height) + " × " + std::to_string(width) + " pixels");
+    return opened.damaged("announces " + std::to_string(count) + " images of " +
+                          std::to_string(height) + " × " + std::to_string(width) + " pixels");
   }
   images.shape = {.channels = 1, .height = height, .width = width, .classes = 10};
-  auto pixels = opened->read(bytes);
-  if (!pixels) return std::move(pixels).error();
-  images.pixels = std::move(*pixels);
-  return opened->expect_end();
+  auto pixels = LONGHAUL_TRY(opened.read(bytes));
+  images.pixels = std::move(pixels);
+  return opened.expect_end();
 }
 
 Status check_labels(const DataFile& file, const Images& images) {
@@ -107,39 +102,33 @@ Status check_labels(const DataFile& file, const Images& images) {
 }
 
 Status read_idx_labels(const path& file, Images& images, std::uint32_t count) {
-  auto opened = open_idx(file, kLabelsMagic);
-  if (!opened) return std::move(opened).error();
-  auto head = opened->read(4);
-  if (!head) return std::move(head).error();
-  if (const std::uint32_t announced = big_endian(*head, 0); announced != count) {
-    Error mismatch = opened->damaged("announces " + std::to_string(announced) + " labels for " +
-                                     std::to_string(count) + " images");
+  auto opened = LONGHAUL_TRY(open_idx(file, kLabelsMagic));
+  auto head = LONGHAUL_TRY(opened.read(4));
+  if (const std::uint32_t announced = big_endian(head, 0); announced != count) {
+    Error mismatch = opened.damaged("announces " + std::to_string(announced) + " labels for " +
+                                    std::to_string(count) + " images");
     mismatch.code = ErrorCode::kMismatch;
     return mismatch;
   }
-  auto labels = opened->read(count);
-  if (!labels) return std::move(labels).error();
-  images.labels = std::move(*labels);
-  if (auto end = opened->expect_end(); !end) return end;
-  return check_labels(*opened, images);
+  auto labels = LONGHAUL_TRY(opened.read(count));
+  images.labels = std::move(labels);
+  LONGHAUL_TRY(opened.expect_end());
+  return check_labels(opened, images);
 }
 
 Status append_cifar(const path& file, Images& images) {
-  auto opened = DataFile::open(file);
-  if (!opened) return std::move(opened).error();
-  auto bytes = opened->read_rest(kCifarFileLimit);
-  if (!bytes) return std::move(bytes).error();
+  auto opened = LONGHAUL_TRY(DataFile::open(file));
+  auto bytes = LONGHAUL_TRY(opened.read_rest(kCifarFileLimit));
   const std::size_t record = 1 + images.shape.pixels();
-  if (bytes->empty() || bytes->size() % record != 0) {
-    return opened->damaged(std::to_string(bytes->size()) +
-                           " bytes are not a number of records of " + std::to_string(record) +
-                           " bytes");
+  if (bytes.empty() || bytes.size() % record != 0) {
+    return opened.damaged(std::to_string(bytes.size()) + " bytes are not a number of records of " +
+                          std::to_string(record) + " bytes");
   }
-  for (auto at = bytes->begin(); at != bytes->end(); at += static_cast<std::ptrdiff_t>(record)) {
+  for (auto at = bytes.begin(); at != bytes.end(); at += static_cast<std::ptrdiff_t>(record)) {
     images.labels.push_back(*at);
     images.pixels.insert(images.pixels.end(), at + 1, at + static_cast<std::ptrdiff_t>(record));
   }
-  return check_labels(*opened, images);
+  return check_labels(opened, images);
 }
 
 class Finder {
@@ -161,36 +150,32 @@ class Finder {
 };
 
 Result<Images> load_idx(const Finder& find, const std::string& part) {
-  auto images = find(part + "-images-idx3-ubyte");
-  if (!images) return std::move(images).error();
-  auto labels = find(part + "-labels-idx1-ubyte");
-  if (!labels) return std::move(labels).error();
-  return read_idx(*images, *labels);
+  auto images = LONGHAUL_TRY(find(part + "-images-idx3-ubyte"));
+  auto labels = LONGHAUL_TRY(find(part + "-labels-idx1-ubyte"));
+  return read_idx(images, labels);
 }
 
 Result<Images> load_cifar(const Finder& find, const std::vector<std::string>& names) {
   std::vector<path> files;
   for (const std::string& name : names) {
-    auto file = find(name);
-    if (!file) return std::move(file).error();
-    files.push_back(std::move(*file));
+    auto file = LONGHAUL_TRY(find(name));
+    files.push_back(std::move(file));
   }
   return read_cifar(files);
 }
 
 Result<ImageData> load(const DataSet& set, const Finder& find) {
-  auto train = set.is_cifar
-                   ? load_cifar(find, {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+  auto train = LONGHAUL_TRY(
+      set.is_cifar ? load_cifar(find, {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                        "data_batch_4.bin", "data_batch_5.bin"})
-                   : load_idx(find, "train");
-  if (!train) return std::move(train).error();
-  auto test = set.is_cifar ? load_cifar(find, {"test_batch.bin"}) : load_idx(find, "t10k");
-  if (!test) return std::move(test).error();
-  if (train->shape != test->shape) {
+                   : load_idx(find, "train"));
+  auto test =
+      LONGHAUL_TRY(set.is_cifar ? load_cifar(find, {"test_batch.bin"}) : load_idx(find, "t10k"));
+  if (train.shape != test.shape) {
     return Error{ErrorCode::kMismatch, "training and test images differ in size"};
   }
-  return ImageData{.train = std::move(*train),
-                   .test = std::move(*test),
+  return ImageData{.train = std::move(train),
+                   .test = std::move(test),
                    .mean = set.mean,
                    .deviation = set.deviation};
 }
@@ -200,8 +185,8 @@ Result<ImageData> load(const DataSet& set, const Finder& find) {
 Result<Images> read_idx(const path& images, const path& labels) {
   Images read;
   std::uint32_t count = 0;
-  if (auto done = read_idx_pixels(images, read, count); !done) return std::move(done).error();
-  if (auto done = read_idx_labels(labels, read, count); !done) return std::move(done).error();
+  LONGHAUL_TRY(read_idx_pixels(images, read, count));
+  LONGHAUL_TRY(read_idx_labels(labels, read, count));
   return read;
 }
 
@@ -209,7 +194,7 @@ Result<Images> read_cifar(const std::vector<path>& files) {
   Images read;
   read.shape = kCifarShape;
   for (const path& file : files) {
-    if (auto done = append_cifar(file, read); !done) return std::move(done).error();
+    LONGHAUL_TRY(append_cifar(file, read));
   }
   return read;
 }

@@ -58,9 +58,8 @@ Result<RankPlace> place_by(const Launcher& launcher, const Environment& environm
                  launcher.size + " is " + std::to_string(*size));
   RankPlace place{.launcher = launcher.name, .rank = *rank, .size = *size};
   if (find(environment, launcher.local_rank) == nullptr) return place;
-  const Result<std::uint64_t> local = number_in(environment, launcher.local_rank, kMostRanks);
-  if (!local.ok()) return local.error();
-  place.local_rank = *local;
+  const std::uint64_t local = LONGHAUL_TRY(number_in(environment, launcher.local_rank, kMostRanks));
+  place.local_rank = local;
   return place;
 }
 
@@ -108,11 +107,9 @@ Result<std::string> find_rendezvous(const Environment& environment, const std::s
     return wrong(
         "no place to meet: expected MASTER_ADDR and MASTER_PORT, --rendezvous HOST:PORT, or a "
         "Slurm step");
-  Result<std::string> host = first_host(*hosts);
-  if (!host.ok()) return host;
-  const Result<std::uint64_t> job = number_in(environment, "SLURM_JOB_ID", UINT64_MAX);
-  if (!job.ok()) return job.error();
-  return *host + ':' + std::to_string(kFirstPort + *job % kPorts);
+  std::string host = LONGHAUL_TRY(first_host(*hosts));
+  const std::uint64_t job = LONGHAUL_TRY(number_in(environment, "SLURM_JOB_ID", UINT64_MAX));
+  return host + ':' + std::to_string(kFirstPort + job % kPorts);
 }
 
 }  // namespace longhaul::trainer

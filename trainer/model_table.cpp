@@ -58,13 +58,9 @@ Result<ChosenModel> choose_model(const ModelConfig& config) {
     chosen.options.emplace(option.name, option.default_value);
   }
   for (const auto& [name, value] : config.options) {
-    if (auto set = set_option(*entry, name, value, chosen.options); !set) {
-      return std::move(set).error();
-    }
+    LONGHAUL_TRY(set_option(*entry, name, value, chosen.options));
   }
-  if (auto divides = check_division(*entry, chosen.options); !divides) {
-    return std::move(divides).error();
-  }
+  LONGHAUL_TRY(check_division(*entry, chosen.options));
   return chosen;
 }
 

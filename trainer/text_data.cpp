@@ -82,16 +82,15 @@ void keep_parts(TextData& data, const std::vector<std::uint16_t>& tokens) {
 }
 
 Result<TextData> number_characters(std::span<const std::uint8_t> bytes, const DataFile& file) {
-  const auto text = decode_utf8(bytes, file);
-  if (!text) return text.error();
+  const auto text = LONGHAUL_TRY(decode_utf8(bytes, file));
   TextData data;
-  data.characters = distinct(*text);
+  data.characters = distinct(text);
   if (data.characters.size() > kMostCharacters) {
     return file.damaged(std::to_string(data.characters.size()) + " different characters; at most " +
                         std::to_string(kMostCharacters) + " are accepted");
   }
-  std::vector<std::uint16_t> tokens(text->size());
-  std::ranges::transform(*text, tokens.begin(), [&](char32_t character) {
+  std::vector<std::uint16_t> tokens(text.size());
+  std::ranges::transform(text, tokens.begin(), [&](char32_t character) {
     const auto at = std::ranges::lower_bound(data.characters, character);
     return static_cast<std::uint16_t>(at - data.characters.begin());
   });
@@ -100,12 +99,10 @@ Result<TextData> number_characters(std::span<const std::uint8_t> bytes, const Da
 }
 
 Result<TextData> read_text(const path& file) {
-  auto opened = DataFile::open(file);
-  if (!opened) return std::move(opened).error();
-  const auto bytes = opened->read_rest(kTextLimit);
-  if (!bytes) return bytes.error();
-  if (bytes->empty()) return opened->damaged("empty");
-  return number_characters(*bytes, *opened);
+  auto opened = LONGHAUL_TRY(DataFile::open(file));
+  const auto bytes = LONGHAUL_TRY(opened.read_rest(kTextLimit));
+  if (bytes.empty()) return opened.damaged("empty");
+  return number_characters(bytes, opened);
 }
 
 }  // namespace

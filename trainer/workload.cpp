@@ -77,18 +77,16 @@ class TorchLearner final : public Learner {
   }
 
   Status load(const longhaul::State& state) override {
-    const auto batches = state.value<std::uint64_t>("learner.batches");
-    if (!batches.ok()) return batches.error();
-    const Result<ByteView> drawn = state.blob("learner.generator");
-    if (!drawn.ok()) return drawn.error();
+    const auto batches = LONGHAUL_TRY(state.value<std::uint64_t>("learner.batches"));
+    const ByteView drawn = LONGHAUL_TRY(state.blob("learner.generator"));
     at::Generator generator = copy_.model->generator();
     torch::Tensor bytes = generator.get_state();
-    if (drawn->size() != bytes.nbytes() || *batches < batches_ || *batches > kMostBatches)
+    if (drawn.size() != bytes.nbytes() || batches < batches_ || batches > kMostBatches)
       return Error{ErrorCode::kMismatch, "learner: not a place in this data"};
-    std::ranges::copy(*drawn, static_cast<std::byte*>(bytes.data_ptr()));
+    std::ranges::copy(drawn, static_cast<std::byte*>(bytes.data_ptr()));
     generator.set_state(bytes);
-    for (BatchSampler& sampler : samplers_) sampler.skip(*batches - batches_);
-    batches_ = *batches;
+    for (BatchSampler& sampler : samplers_) sampler.skip(batches - batches_);
+    batches_ = batches;
     return Done{};
   }
 
@@ -226,19 +224,15 @@ Result<std::unique_ptr<TorchWorkload>> TorchWorkload::make(const WorkloadConfig&
   if (config.batch == 0 || config.threads == 0 || config.gradient_threads == 0) {
     return Error{ErrorCode::kInvalidArgument, "batch and threads are at least 1"};
   }
-  auto chosen = choose_model(config.model);
-  if (!chosen) return std::move(chosen).error();
-  const auto context = chosen->options.find("context");
-  const double window = context == chosen->options.end() ? 1 : context->second;
-  auto data = load_data(config.data, static_cast<std::size_t>(window));
-  if (!data) return std::move(data).error();
-  if (auto fits = check_fit(*chosen, data->input, config.data); !fits) {
-    return std::move(fits).error();
-  }
-  auto shares = split(data->train->labels(), config.replicas, config.split, config.seed);
-  if (!shares) return std::move(shares).error();
+  auto chosen = LONGHAUL_TRY(choose_model(config.model));
+  const auto context = chosen.options.find("context");
+  const double window = context == chosen.options.end() ? 1 : context->second;
+  auto data = LONGHAUL_TRY(load_data(config.data, static_cast<std::size_t>(window)));
+  LONGHAUL_TRY(check_fit(chosen, data.input, config.data));
+  auto shares =
+      LONGHAUL_TRY(split(data.train->labels(), config.replicas, config.split, config.seed));
   auto state =
-      std::make_unique<State>(config, std::move(*chosen), std::move(*data), std::move(*shares));
+      std::make_unique<State>(config, std::move(chosen), std::move(data), std::move(shares));
   return std::unique_ptr<TorchWorkload>(new TorchWorkload(std::move(state)));
 }
 
@@ -278,9 +272,8 @@ Evaluation TorchWorkload::evaluate(std::span<const float> parameters, std::size_
 }
 
 Result<std::unique_ptr<Workload>> make_workload(const WorkloadConfig& config) {
-  auto made = TorchWorkload::make(config);
-  if (!made) return std::move(made).error();
-  return std::unique_ptr<Workload>(std::move(*made));
+  auto made = LONGHAUL_TRY(TorchWorkload::make(config));
+  return std::unique_ptr<Workload>(std::move(made));
 }
 
 }  // namespace longhaul::trainer

@@ -30,34 +30,30 @@ Result<std::vector<CodecCase>> chosen_cases(const BenchArguments& arguments) {
   if (!arguments.codecs.empty()) {
     cases.clear();
     for (const std::string& name : split_list(arguments.codecs)) {
-      const Result<CodecSpec> spec = parse_codec(name);
-      if (!spec.ok()) return spec.error();
-      cases.push_back({.spec = *spec, .keep_ratio = 0.01});
+      const CodecSpec spec = LONGHAUL_TRY(parse_codec(name));
+      cases.push_back({.spec = spec, .keep_ratio = 0.01});
     }
   }
   if (!arguments.ratio.empty()) {
-    const Result<double> ratio = parse_ratio(arguments.ratio);
-    if (!ratio.ok()) return ratio.error();
-    if (*ratio <= 0.0)
+    const double ratio = LONGHAUL_TRY(parse_ratio(arguments.ratio));
+    if (ratio <= 0.0)
       return Error{ErrorCode::kInvalidArgument,
                    "--ratio: expected more than 0, got " + arguments.ratio};
-    for (CodecCase& test : cases) test.keep_ratio = *ratio;
+    for (CodecCase& test : cases) test.keep_ratio = ratio;
   }
   return cases;
 }
 
 Result<CodecBenchOptions> options_from(const BenchArguments& arguments) {
-  const Result<std::uint64_t> elements = parse_count(arguments.elements);
-  if (!elements.ok()) return elements.error();
-  if (*elements == 0)
+  const std::uint64_t elements = LONGHAUL_TRY(parse_count(arguments.elements));
+  if (elements == 0)
     return Error{ErrorCode::kInvalidArgument, "--elements: expected at least 1, got 0"};
-  Result<std::vector<CodecCase>> cases = chosen_cases(arguments);
-  if (!cases.ok()) return cases.error();
-  return CodecBenchOptions{.elements = static_cast<std::size_t>(*elements),
+  std::vector<CodecCase> cases = LONGHAUL_TRY(chosen_cases(arguments));
+  return CodecBenchOptions{.elements = static_cast<std::size_t>(elements),
                            .repetitions = arguments.repetitions,
                            .threads = arguments.threads,
                            .with_torch = !arguments.no_torch,
-                           .cases = std::move(cases).value()};
+                           .cases = std::move(cases)};
 }
 
 // One line that is written over on a terminal; nothing when standard error is not one.

@@ -53,10 +53,8 @@ struct ChildFiles {
 }  // namespace
 
 Result<Child> Child::start(const Setup& setup) {
-  Result<Pipe> output = make_pipe();
-  if (!output.ok()) return output.error();
-  Result<Pipe> input = make_pipe();
-  if (!input.ok()) return input.error();
+  Pipe output = LONGHAUL_TRY(make_pipe());
+  Pipe input = LONGHAUL_TRY(make_pipe());
   OwnedFd errors(setup.errors.empty() ? -1
                                       : ::open(setup.errors.c_str(),
                                                O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
@@ -68,11 +66,11 @@ Result<Child> Child::start(const Setup& setup) {
   const pid_t id = ::fork();
   if (id == 0)
     become(argv.data(),
-           {.input = input->read.get(), .output = output->write.get(), .errors = errors.get()},
+           {.input = input.read.get(), .output = output.write.get(), .errors = errors.get()},
            setup.niceness, parent);
   if (id < 0) return Error{ErrorCode::kIo, std::string("fork: ") + std::strerror(errno)};
-  ::fcntl(output->read.get(), F_SETFL, O_NONBLOCK);
-  return Child(id, std::move(output->read), setup.is_fed ? std::move(input->write) : OwnedFd(-1));
+  ::fcntl(output.read.get(), F_SETFL, O_NONBLOCK);
+  return Child(id, std::move(output.read), setup.is_fed ? std::move(input.write) : OwnedFd(-1));
 }
 
 Child::Child(Child&& other) noexcept

@@ -142,13 +142,12 @@ SumBenchRow measure_sum(const CodecBenchOptions& options, Workers& workers, Buff
 
 // Speed of torch's abs, topk and gather per ratio, from the program that links it.
 Result<double> measure_torch(const CodecBenchOptions& options, double ratio) {
-  const Result<std::string> output =
+  const std::string output = LONGHAUL_TRY(
       run_torch_program({"bench-top-k", "--elements", std::to_string(options.elements), "--keep",
                          std::to_string(static_cast<std::size_t>(
                              std::round(ratio * static_cast<double>(options.elements)))),
-                         "--repetitions", std::to_string(options.repetitions)});
-  if (!output.ok()) return output.error();
-  const auto seconds = nlohmann::json::parse(*output).at("seconds").get<std::vector<double>>();
+                         "--repetitions", std::to_string(options.repetitions)}));
+  const auto seconds = nlohmann::json::parse(output).at("seconds").get<std::vector<double>>();
   return static_cast<double>(options.elements) * sizeof(float) / 1e9 / quantile(seconds, 0.5);
 }
 

@@ -33,9 +33,8 @@ struct ExportedModel {
 
 // The newest snapshot, and what closed since.
 Result<ExportedModel> model_of_hub(const std::string& directory) {
-  const Result<v1::Task> task = read_task(directory);
-  if (!task.ok()) return task.error();
-  const Result<Job> job = job_of(*task, catalogue());
+  const v1::Task task = LONGHAUL_TRY(read_task(directory));
+  const Result<Job> job = job_of(task, catalogue());
   if (!job.ok()) return Error(job.error()).within(directory);
   const Result<EngineSetup> engine = engine_setup(*job, {});
   if (!engine.ok()) return engine.error();
@@ -43,37 +42,35 @@ Result<ExportedModel> model_of_hub(const std::string& directory) {
   if (!run.ok()) return run.error();
   std::uint64_t steps = job->scenario.train.steps;
   if (*run && (*run)->last_step) steps = *(*run)->last_step + 1;  // it has reached its target
-  Result<LastModel> last = last_model({.engine = *engine,
-                                       .steps = steps,
-                                       .directory = directory,
-                                       .run = *run ? (*run)->id : 0,
-                                       .accepts_loss = true});
-  if (!last.ok()) return last.error();
-  for (const std::string& note : last->notes) std::cerr << "longhaul export: " << note << '\n';
-  if (!last->model)
+  LastModel last = LONGHAUL_TRY(last_model({.engine = *engine,
+                                            .steps = steps,
+                                            .directory = directory,
+                                            .run = *run ? (*run)->id : 0,
+                                            .accepts_loss = true}));
+  for (const std::string& note : last.notes) std::cerr << "longhaul export: " << note << '\n';
+  if (!last.model)
     return Error{ErrorCode::kNotFound, directory + ": holds no model yet: the run has not started"};
-  const std::span shared = last->model->shared();
+  const std::span shared = last.model->shared();
   return ExportedModel{.values = {shared.begin(), shared.end()},
-                       .layers = std::move(last->layers),
-                       .origin = {.scenario = task->scenario_name(),
-                                  .recipe = task->recipe(),
-                                  .seed = std::to_string(task->seed()),
-                                  .step = last->model->step()}};
+                       .layers = std::move(last.layers),
+                       .origin = {.scenario = task.scenario_name(),
+                                  .recipe = task.recipe(),
+                                  .seed = std::to_string(task.seed()),
+                                  .step = last.model->step()}};
 }
 
 Result<ExportedModel> model_of_checkpoint(const std::string& file) {
-  Result<State> state = read_checkpoint(file);
-  if (!state.ok()) return state.error();
-  if (!state->tensors.contains("shared"))
+  State state = LONGHAUL_TRY(read_checkpoint(file));
+  if (!state.tensors.contains("shared"))
     return Error{ErrorCode::kMismatch, file + ": neither a checkpoint nor a snapshot"};
-  const auto shared = state->tensors.find("shared");
-  Result<LayerTable> layers = saved_layers(*state, shared->second.size());
+  const auto shared = state.tensors.find("shared");
+  Result<LayerTable> layers = saved_layers(state, shared->second.size());
   if (!layers.ok()) return std::move(layers).error().within(file);
   const auto text = [&](const char* what) {
-    const Result<std::string> value = state->value<std::string>(what);
+    const Result<std::string> value = state.value<std::string>(what);
     return value.ok() ? *value : std::string();
   };
-  const auto step = state->value<std::uint64_t>("step");
+  const auto step = state.value<std::uint64_t>("step");
   return ExportedModel{.values = std::move(shared->second),
                        .layers = std::move(layers).value(),
                        .origin = {.scenario = text("run.scenario"),

@@ -82,11 +82,11 @@ Status Faults::on_tick(Seconds time, const Hands& hands) {
     const Fault fault = over->fault;
     over = under_way_.erase(over);
     last_end_ = time;
-    if (Status ended = hands.end(fault); !ended.ok()) return ended;
+    LONGHAUL_TRY(hands.end(fault));
   }
   if (is_through(time) || time < next_at_) return Done{};
   if (!is_free(next_)) return Done{};
-  if (Status began = hands.begin(next_); !began.ok()) return began;
+  LONGHAUL_TRY(hands.begin(next_));
   ++begun_;
   last_ = text_of(next_);
   under_way_.push_back({.fault = next_, .ends = time + next_.length});

@@ -81,21 +81,18 @@ Result<std::uint64_t> most_elements(const HubArguments& arguments) {
 }
 
 Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) {
-  const Result<Job> job = job_of(task, catalogue());
-  if (!job.ok()) return job.error();
-  const Result<EngineSetup> engine = engine_setup(*job, {});
-  if (!engine.ok()) return engine.error();
-  if (engine->recipe.is_free || engine->recipe.planner == PlannerKind::kClairvoyant)
-    return Error{ErrorCode::kInvalidArgument, "--recipe: " + std::string(engine->recipe.name) +
+  const Job job = LONGHAUL_TRY(job_of(task, catalogue()));
+  const EngineSetup engine = LONGHAUL_TRY(engine_setup(job, {}));
+  if (engine.recipe.is_free || engine.recipe.planner == PlannerKind::kClairvoyant)
+    return Error{ErrorCode::kInvalidArgument, "--recipe: " + std::string(engine.recipe.name) +
                                                   " is for the lab: no link is free or foreseen"};
   Result<Seconds> patience = parse_duration(arguments.patience);
   if (!patience.ok()) return std::move(patience).error().within("--patience");
-  const std::size_t replicas = job->scenario.replicas.size();
-  const Result<std::uint64_t> most = most_elements(arguments);
-  if (!most.ok()) return most.error();
+  const std::size_t replicas = job.scenario.replicas.size();
+  const std::uint64_t most = LONGHAUL_TRY(most_elements(arguments));
   std::vector<float> weights;
   weights.reserve(replicas);
-  for (const ReplicaSettings& replica : job->scenario.replicas)
+  for (const ReplicaSettings& replica : job.scenario.replicas)
     weights.push_back(static_cast<float>(replica.weight));
   for (const auto& [option, count] :
        {std::pair("--least", arguments.least), std::pair("--start-with", arguments.start_with)}) {
@@ -104,8 +101,8 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
                    std::string(option) + ": expected at most " + std::to_string(replicas) +
                        ", the replicas of the scenario, got " + std::to_string(count)};
   }
-  return HubSetup{.training = {.engine = *engine,
-                               .steps = job->scenario.train.steps,
+  return HubSetup{.training = {.engine = engine,
+                               .steps = job.scenario.train.steps,
                                .replicas = replicas,
                                .policy = {.least = arguments.least},
                                .directory = arguments.directory,
@@ -115,11 +112,11 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
                   .patience = *patience,
                   .rate = arguments.rate,
                   .weights = std::move(weights),
-                  .most_elements = *most,
+                  .most_elements = most,
                   .evaluates = !arguments.is_scored_elsewhere,
-                  .target = job->scenario.target,
+                  .target = job.scenario.target,
                   .ends_at_target =
-                      !arguments.is_scored_elsewhere && job->scenario.train.stop != StopAt::kSteps};
+                      !arguments.is_scored_elsewhere && job.scenario.train.stop != StopAt::kSteps};
 }
 
 // Only who was invited, under the name that the certificate says.
@@ -155,11 +152,10 @@ Status make_run_directory(std::filesystem::path directory) {
 // One hub at a time, for as long as this lives.
 Result<std::optional<access::DirectoryLock>> own_directory(const std::string& directory) {
   if (directory.empty()) return std::optional<access::DirectoryLock>();
-  if (Status made = make_run_directory(directory); !made.ok()) return std::move(made).error();
-  Result<access::DirectoryLock> lock =
-      access::DirectoryLock::take(directory, "another hub runs on this directory");
-  if (!lock.ok()) return std::move(lock).error();
-  return std::optional(std::move(lock).value());
+  LONGHAUL_TRY(make_run_directory(directory));
+  access::DirectoryLock lock =
+      LONGHAUL_TRY(access::DirectoryLock::take(directory, "another hub runs on this directory"));
+  return std::optional(std::move(lock));
 }
 
 int print_hub_config(TaskRequest request, const v1::Task& task) {

@@ -93,11 +93,10 @@ Result<LabFiles> LabFiles::resume(const std::filesystem::path& directory,
   if (!is_same)
     return Error{ErrorCode::kMismatch,
                  "--resume: " + path.string() + " is of another scenario or of other settings"};
-  Result<std::vector<lab::RunResult>> runs = read_runs(directory);
-  if (!runs.ok()) return runs.error();
+  std::vector<lab::RunResult> runs = LONGHAUL_TRY(read_runs(directory));
   std::erase_if(
-      *runs, [](const lab::RunResult& run) { return run.status == lab::RunStatus::kInterrupted; });
-  return LabFiles(directory, study, std::move(runs).value());
+      runs, [](const lab::RunResult& run) { return run.status == lab::RunStatus::kInterrupted; });
+  return LabFiles(directory, study, std::move(runs));
 }
 
 // The old file stays until the new one holds what is kept.
@@ -109,8 +108,7 @@ Status LabFiles::start() {
   for (const lab::RunResult& run : kept_) write_run_events(log, run);
   const std::string events = text.str();
   const std::filesystem::path path = directory_ / kEvents;
-  Status written = write_file_atomically(path, std::as_bytes(std::span(events)));
-  if (!written.ok()) return written;
+  LONGHAUL_TRY(write_file_atomically(path, std::as_bytes(std::span(events))));
   events_.open(path, std::ios::binary | std::ios::app);
   if (!events_) return cannot_write(path);
   return Done{};
@@ -126,23 +124,20 @@ Status LabFiles::add(const lab::RunResult& run) {
 
 Result<std::vector<lab::RunResult>> LabFiles::finish(const Scenario& scenario, bool is_judged) {
   if (!events_.is_open() && kept_.empty()) return kept_;
-  if (Status started = start(); !started.ok()) return started.error();
-  Result<std::vector<lab::RunResult>> runs = read_runs(directory_);
-  if (!runs.ok()) return runs;
-  group_by_recipe(*runs);
+  LONGHAUL_TRY(start());
+  std::vector<lab::RunResult> runs = LONGHAUL_TRY(read_runs(directory_));
+  group_by_recipe(runs);
   lab::ReportOptions options{.version = LONGHAUL_VERSION, .command = command_line()};
-  nlohmann::ordered_json json = results_json(scenario, *runs, lab::Curves::kIncluded);
+  nlohmann::ordered_json json = results_json(scenario, runs, lab::Curves::kIncluded);
   if (is_judged) {
-    options.verdict = lab::verdict_of(*runs);
+    options.verdict = lab::verdict_of(runs);
     json["oracle"] = verdict_json(*options.verdict);
   }
   json["version"] = options.version;
-  if (Status status = write_file(directory_ / kResults, dumped(json, 1) + '\n'); !status.ok())
-    return status.error();
-  if (Status status = write_file(directory_ / kCsv, results_csv(scenario, *runs)); !status.ok())
-    return status.error();
-  const std::string page = report_html(scenario, *runs, options);
-  if (Status status = write_file(report(), page); !status.ok()) return status.error();
+  LONGHAUL_TRY(write_file(directory_ / kResults, dumped(json, 1) + '\n'));
+  LONGHAUL_TRY(write_file(directory_ / kCsv, results_csv(scenario, runs)));
+  const std::string page = report_html(scenario, runs, options);
+  LONGHAUL_TRY(write_file(report(), page));
   return runs;
 }
 

@@ -142,8 +142,7 @@ Result<lab::StudyRequest> study_request(const LabArguments& arguments) {
     request.grid.push_back(std::move(axis).value());
   }
   if (!arguments.oracle) {
-    Status fits = arguments.replay.empty() ? Done{} : check_replay(request);
-    if (!fits.ok()) return std::move(fits).error();
+    LONGHAUL_TRY(arguments.replay.empty() ? Done{} : check_replay(request));
     return request;
   }
   if (!request.grid.empty())

@@ -88,9 +88,8 @@ ByteBuffer model_bytes(std::span<const float> parameters, const LayerTable& laye
 }
 
 Result<std::vector<float>> read_model(const std::string& file, const LayerTable& layers) {
-  const Result<ByteBuffer> bytes = read_file(file, kMostModelBytes);
-  if (!bytes.ok()) return bytes.error();
-  Result<State> state = state_from_safetensors(*bytes);
+  const ByteBuffer bytes = LONGHAUL_TRY(read_file(file, kMostModelBytes));
+  Result<State> state = state_from_safetensors(bytes);
   if (!state.ok())
     return Error{ErrorCode::kMismatch, file + ": not a safetensors file of float32 tensors (" +
                                            std::move(state).error().message + ')'};
@@ -100,7 +99,7 @@ Result<std::vector<float>> read_model(const std::string& file, const LayerTable&
     if (!all.ok()) return std::move(all).error().within(file);
     return all;
   }
-  const Shapes shapes = shapes_in(*bytes);
+  const Shapes shapes = shapes_in(bytes);
   std::vector<float> parameters(elements);
   for (const Layer& layer : layers) {
     Status taken = take_layer(*state, shapes, layer, parameters);

@@ -56,23 +56,19 @@ Result<PlanRequest> plan_request(const PlanArguments& arguments) {
   if (!elements.ok()) return std::move(elements).error().within("--params");
   if (*elements == 0 || *elements > kMostParams)
     return wrong("--params", "1 to 10000B", arguments.params);
-  Result<Seconds> compute = duration_of("--step-time", arguments.step_time);
-  if (!compute.ok()) return compute.error();
-  if (compute->count() <= 0) return wrong("--step-time", "more than 0", arguments.step_time);
+  Seconds compute = LONGHAUL_TRY(duration_of("--step-time", arguments.step_time));
+  if (compute.count() <= 0) return wrong("--step-time", "more than 0", arguments.step_time);
   if (!arguments.map && (arguments.bandwidth.empty() || arguments.latency.empty()))
     return Error{ErrorCode::kInvalidArgument,
                  "expected --bandwidth and --latency, or --map, which draws all of them"};
   if (arguments.bandwidth.empty() && !arguments.down.empty())
     return Error{ErrorCode::kInvalidArgument, "--down: expected --bandwidth beside it"};
-  const Result<Bandwidth> up = bandwidth_of(
-      "--bandwidth", arguments.bandwidth.empty() ? kAnyBandwidth : arguments.bandwidth);
-  if (!up.ok()) return up.error();
-  const Result<Bandwidth> down =
-      arguments.down.empty() ? up : bandwidth_of("--down", arguments.down);
-  if (!down.ok()) return down.error();
-  const Result<Seconds> latency =
-      duration_of("--latency", arguments.latency.empty() ? kAnyLatency : arguments.latency);
-  if (!latency.ok()) return latency.error();
+  const Bandwidth up = LONGHAUL_TRY(bandwidth_of(
+      "--bandwidth", arguments.bandwidth.empty() ? kAnyBandwidth : arguments.bandwidth));
+  const Bandwidth down =
+      LONGHAUL_TRY(arguments.down.empty() ? up : bandwidth_of("--down", arguments.down));
+  const Seconds latency = LONGHAUL_TRY(
+      duration_of("--latency", arguments.latency.empty() ? kAnyLatency : arguments.latency));
   if (arguments.recipe.find(':') != std::string::npos)
     return wrong("--recipe", "a name without settings, which lab and rehearse take",
                  arguments.recipe);
@@ -93,13 +89,12 @@ Result<PlanRequest> plan_request(const PlanArguments& arguments) {
     return Error{ErrorCode::kInvalidArgument,
                  "--recipe, --codec: how much threshold sends depends on the gradients, which a "
                  "plan does not have: try longhaul lab"};
-  const Result<RatioLimits> limits = limits_of(arguments);
-  if (!limits.ok()) return limits.error();
+  const RatioLimits limits = LONGHAUL_TRY(limits_of(arguments));
   return PlanRequest{.elements = static_cast<std::size_t>(*elements),
                      .replicas = arguments.replicas,
-                     .link = {.compute = *compute, .latency = *latency, .up = *up, .down = *down},
+                     .link = {.compute = compute, .latency = latency, .up = up, .down = down},
                      .recipe = *recipe,
-                     .limits = *limits};
+                     .limits = limits};
 }
 
 }  // namespace longhaul::apps

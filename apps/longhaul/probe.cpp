@@ -55,16 +55,14 @@ Result<ProbedWork> work_given(const ProbeArguments& arguments) {
 
 // Asks the hub for facts that the command line does not give.
 Status complete(ProbedWork& work, Connector& connector, const HubAccess& access) {
-  const Result<v1::StatusReport> status =
-      ask_for_status(connector, access.name, access.token, deadline_after(kProbeTimeout));
-  if (!status.ok()) return status.error();
-  work.replicas = std::max<std::size_t>(1, status->replicas());
-  if (work.elements == 0) work.elements = status->elements();
+  const v1::StatusReport status = LONGHAUL_TRY(
+      ask_for_status(connector, access.name, access.token, deadline_after(kProbeTimeout)));
+  work.replicas = std::max<std::size_t>(1, status.replicas());
+  if (work.elements == 0) work.elements = status.elements();
   if (work.compute.count() > 0) return Done{};
-  const Result<v1::Task> task =
-      ask_for_task(connector, access.name, access.token, deadline_after(kProbeTimeout));
-  if (!task.ok()) return task.error();
-  const Result<Job> job = job_of(*task, catalogue());
+  const v1::Task task = LONGHAUL_TRY(
+      ask_for_task(connector, access.name, access.token, deadline_after(kProbeTimeout)));
+  const Result<Job> job = job_of(task, catalogue());
   if (!job.ok()) return Error(job.error()).within("what the hub sent");
   work.compute = job->scenario.train.step_time;
   return Done{};

@@ -36,18 +36,16 @@ Rehearsal::~Rehearsal() {
 }
 
 Result<lab::RunResult> Rehearsal::run() {
-  if (Status started = start(); !started.ok()) return started.error();
-  if (Status watched = watch(); !watched.ok()) return watched.error();
+  LONGHAUL_TRY(start());
+  LONGHAUL_TRY(watch());
   return result();
 }
 
 Status Rehearsal::start() {
-  Result<v1::Task> task = task_of(setup_.task, catalogue());
-  if (!task.ok()) return task.error();
-  task_ = std::move(task).value();
-  Result<Job> job = job_of(task_, catalogue());
-  if (!job.ok()) return job.error();
-  job_ = std::move(job).value();
+  v1::Task task = LONGHAUL_TRY(task_of(setup_.task, catalogue()));
+  task_ = std::move(task);
+  Job job = LONGHAUL_TRY(job_of(task_, catalogue()));
+  job_ = std::move(job);
   view_.recipe = job_->recipe_text;
   if (setup_.faults.is_wanted()) faults_.emplace(setup_.faults, job_->scenario.replicas.size());
   std::error_code failure;
@@ -59,8 +57,8 @@ Status Rehearsal::start() {
     rounds_.open(setup_.directory / "books" / "rounds");
   }
   if (failure) return failed(setup_.directory.string() + ": " + failure.message());
-  if (Status hub = start_hub(); !hub.ok()) return hub;
-  if (Status evaluator = start_evaluator(); !evaluator.ok()) return evaluator;
+  LONGHAUL_TRY(start_hub());
+  LONGHAUL_TRY(start_evaluator());
   view_.predicted_step_time = predicted_step_time();
   return start_seats();
 }
@@ -89,44 +87,40 @@ Status Rehearsal::start_hub() {
     arguments.emplace_back("--dir");
     arguments.push_back((setup_.directory / "journal").string());
   }
-  Result<Child> hub = Child::start({.program = (program_directory() / "longhaul").string(),
-                                    .arguments = std::move(arguments),
-                                    .errors = (setup_.directory / "hub.log").string()});
-  if (!hub.ok()) return hub.error();
+  Child hub = LONGHAUL_TRY(Child::start({.program = (program_directory() / "longhaul").string(),
+                                         .arguments = std::move(arguments),
+                                         .errors = (setup_.directory / "hub.log").string()}));
   is_listening_ = false;
-  hub_.emplace(std::move(hub).value());
+  hub_.emplace(std::move(hub));
   return wait_for("the hub", [this] { return is_listening_; });
 }
 
 Status Rehearsal::start_evaluator() {
-  Result<Child> evaluator =
+  Child evaluator = LONGHAUL_TRY(
       Child::start({.program = (program_directory() / "longhaul-torch").string(),
                     .arguments = {"train", "--hub", "127.0.0.1:" + std::to_string(port_), "--name",
                                   "evaluator", "--evaluate"},
                     .errors = (setup_.directory / "evaluator.log").string(),
                     .niceness = 19,
-                    .is_fed = true});
-  if (!evaluator.ok()) return evaluator.error();
-  evaluator_.emplace(std::move(evaluator).value());
+                    .is_fed = true}));
+  evaluator_.emplace(std::move(evaluator));
   return wait_for("the evaluator", [this] { return parameters_ > 0; });
 }
 
 Status Rehearsal::start_seats() {
-  const Result<Scenario> scenario = scenario_of(setup_.task, catalogue());
-  if (!scenario.ok()) return scenario.error();
-  Result<std::vector<SimulatedPeer>> peers = lab::free_peers_of(*scenario);
-  if (!job_->recipe.recipe.is_free) peers = lab::peers_of(*scenario, job_->seed);
+  const Scenario scenario = LONGHAUL_TRY(scenario_of(setup_.task, catalogue()));
+  Result<std::vector<SimulatedPeer>> peers = lab::free_peers_of(scenario);
+  if (!job_->recipe.recipe.is_free) peers = lab::peers_of(scenario, job_->seed);
   if (!peers.ok()) return peers.error();
   seats_ = std::vector<Seat>(peers->size());
   for (std::size_t slot = 0; slot < peers->size(); ++slot) {
-    Result<std::unique_ptr<Relay>> relay = Relay::start(
-        {.target_port = static_cast<std::uint16_t>(port_), .link = (*peers)[slot].link});
-    if (!relay.ok()) return relay.error();
-    seats_[slot].relay = std::move(relay).value();
-    if (Status replica = start_replica(slot); !replica.ok()) return replica;
+    std::unique_ptr<Relay> relay = LONGHAUL_TRY(Relay::start(
+        {.target_port = static_cast<std::uint16_t>(port_), .link = (*peers)[slot].link}));
+    seats_[slot].relay = std::move(relay);
+    LONGHAUL_TRY(start_replica(slot));
   }
   const auto is_anyone_training = [this] { return started_.has_value(); };
-  if (Status up = wait_for("the replicas", is_anyone_training); !up.ok()) return up;
+  LONGHAUL_TRY(wait_for("the replicas", is_anyone_training));
   for (const Seat& seat : seats_) seat.relay->restart_trace();
   return Done{};
 }
@@ -152,12 +146,11 @@ Status Rehearsal::start_replica(std::size_t slot) {
     arguments.emplace_back("--book");
     arguments.push_back((setup_.directory / "books" / name_of_replica(slot)).string());
   }
-  Result<Child> replica =
+  Child replica = LONGHAUL_TRY(
       Child::start({.program = (program_directory() / "longhaul-torch").string(),
                     .arguments = std::move(arguments),
-                    .errors = (setup_.directory / (name_of_replica(slot) + ".log")).string()});
-  if (!replica.ok()) return replica.error();
-  seat.process.emplace(std::move(replica).value());
+                    .errors = (setup_.directory / (name_of_replica(slot) + ".log")).string()}));
+  seat.process.emplace(std::move(replica));
   seat.has_started = false;
   return Done{};
 }
@@ -165,7 +158,7 @@ Status Rehearsal::start_replica(std::size_t slot) {
 Status Rehearsal::wait_for(const std::string& what, const std::function<bool()>& is_so) {
   const Deadline limit = deadline_after(kStartLimit);
   while (!is_so()) {
-    if (Status read = read_all(); !read.ok()) return read;
+    LONGHAUL_TRY(read_all());
     if (!show_({})) return Error{ErrorCode::kClosed, "interrupted"};  // nothing to see yet
     if (SystemClock().now() > limit)
       return failed(what + " did not start; see " + setup_.directory.string() + "/*.log");
@@ -204,14 +197,13 @@ Status Rehearsal::look_at(Child& child, const std::string& name, bool may_end) c
 
 Status Rehearsal::check_children() {
   if (hub_) {
-    if (Status hub = look_at(*hub_, "hub", has_finished()); !hub.ok()) return hub;
+    LONGHAUL_TRY(look_at(*hub_, "hub", has_finished()));
   }
   if (evaluator_) {
-    Status evaluator = look_at(*evaluator_, "evaluator", is_final_scored_);
-    if (!evaluator.ok()) return evaluator;
+    LONGHAUL_TRY(look_at(*evaluator_, "evaluator", is_final_scored_));
   }
   for (std::size_t slot = 0; slot < seats_.size(); ++slot) {
-    if (Status replica = check_replica(slot); !replica.ok()) return replica;
+    LONGHAUL_TRY(check_replica(slot));
   }
   return Done{};
 }
@@ -267,10 +259,10 @@ Status Rehearsal::watch() {
                             .end = [this](const Fault& fault) { return end(fault); }};
   TimePoint heard = SystemClock().now();
   while (!is_final_scored_ || (hub_ && hub_->output() >= 0)) {
-    if (Status read = read_all(); !read.ok()) return read;
+    LONGHAUL_TRY(read_all());
     if (std::exchange(was_heard_, false)) heard = SystemClock().now();
     if (faults_) {
-      if (Status fault = faults_->on_tick(time(), hands); !fault.ok()) return fault;
+      LONGHAUL_TRY(faults_->on_tick(time(), hands));
       view_.faults = faults_->begun();
       view_.fault = faults_->last();
     }

@@ -170,7 +170,7 @@ std::string Rehearsal::fault_report() const {
 }
 
 Result<lab::RunResult> Rehearsal::result() {
-  if (Status sound = check_end(); !sound.ok()) return sound.error();
+  LONGHAUL_TRY(check_end());
   run_.recipe = job_->recipe_text;
   run_.seed = job_->seed;
   run_.lr = job_->recipe.lr;
@@ -188,9 +188,8 @@ Result<lab::RunResult> Rehearsal::result() {
     run_.bytes_up += replica.at("bytes_up").get<std::uint64_t>();
     run_.bytes_down += replica.at("bytes_down").get<std::uint64_t>();
   }
-  const Result<Plan> plan = plan_from_json(status);
-  if (!plan.ok()) return plan.error();
-  run_.plan = *plan;
+  const Plan plan = LONGHAUL_TRY(plan_from_json(status));
+  run_.plan = plan;
   run_.codec = job_->recipe.recipe.codec.name();
   run_.predicted_step_time = view_.predicted_step_time;
   run_.late_steps = late_steps_;

@@ -78,12 +78,10 @@ Result<Programme> programme_of(const RehearseArguments& arguments) {
   Programme programme;
   programme.settings = arguments.settings;
   programme.settings.insert(programme.settings.begin(), "train.stop=target");
-  const Result<v1::Task> first =
-      task_of({.scenario = arguments.scenario, .settings = programme.settings}, catalogue());
-  if (!first.ok()) return first.error();
-  Result<Job> job = job_of(*first, catalogue());
-  if (!job.ok()) return job.error();
-  programme.job = std::move(job).value();
+  const v1::Task first = LONGHAUL_TRY(
+      task_of({.scenario = arguments.scenario, .settings = programme.settings}, catalogue()));
+  Job job = LONGHAUL_TRY(job_of(first, catalogue()));
+  programme.job = std::move(job);
   programme.recipes = split_list(arguments.recipes);
   if (programme.recipes.empty()) programme.recipes = programme.job.scenario.recipes;
   if (!arguments.seeds.empty()) {
@@ -92,10 +90,9 @@ Result<Programme> programme_of(const RehearseArguments& arguments) {
     programme.seeds = std::move(asked).value();
   }
   for (const std::string& recipe : programme.recipes) {
-    const Result<v1::Task> task =
+    (void)LONGHAUL_TRY(
         task_of({.scenario = arguments.scenario, .settings = programme.settings, .recipe = recipe},
-                catalogue());
-    if (!task.ok()) return task.error();
+                catalogue()));
   }
   programme.faults = {.count = arguments.faults, .seed = arguments.fault_seed};
   if (!arguments.duration.empty()) {
@@ -140,8 +137,8 @@ Status rehearse_all(const Programme& programme, const std::string& scenario, Lab
       } else {
         tell_if_late(*run);
       }
-      if (Status started = files.start(); !started.ok()) return started;
-      if (Status added = files.add(*run); !added.ok()) return added;
+      LONGHAUL_TRY(files.start());
+      LONGHAUL_TRY(files.add(*run));
     }
   }
   return Done{};

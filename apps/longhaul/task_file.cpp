@@ -27,8 +27,7 @@ Status write_task(const std::string& directory, const v1::Task& task) {
   state.blobs["task"] = {view.begin(), view.end()};
   const bool is_damaged =
       std::filesystem::exists(task_path(directory)) && !read_task(directory).ok();
-  Status kept = is_damaged ? set_aside({task_path(directory)}) : Done{};
-  if (!kept.ok()) return kept;
+  LONGHAUL_TRY(is_damaged ? set_aside({task_path(directory)}) : Done{});
   return write_file_atomically(task_path(directory), to_bytes(state));
 }
 
@@ -37,9 +36,8 @@ Result<v1::Task> read_task(const std::string& directory) {
   if (!std::filesystem::exists(path))
     return Error{ErrorCode::kNotFound,
                  directory + ": not a directory of a hub, which `longhaul hub --dir` writes"};
-  const Result<ByteBuffer> bytes = read_file(path, kMostTaskBytes);
-  if (!bytes.ok()) return bytes.error();
-  Result<State> state = state_from_bytes(*bytes);
+  const ByteBuffer bytes = LONGHAUL_TRY(read_file(path, kMostTaskBytes));
+  Result<State> state = state_from_bytes(bytes);
   if (!state.ok()) return std::move(state).error().within(path.string());
   const Result<ByteView> blob = state->blob("task");
   if (!blob.ok()) return Error(blob.error()).within(path.string());
@@ -133,8 +131,7 @@ Result<v1::Task> task_in(const std::string& directory, const AskedTask& asked) {
     if (task->scenario() != kept->scenario()) return other_scenario(directory, *kept, *task);
     request.recipe = task->recipe();
   }
-  const Status same = check_settings(directory, *kept, request.settings, is_named);
-  if (!same.ok()) return same.error();
+  LONGHAUL_TRY(check_settings(directory, *kept, request.settings, is_named));
   if (!request.recipe.empty() && request.recipe != kept->recipe())
     return other(directory, "the recipe", kept->recipe(), request.recipe);
   if ((is_named || asked.seed) && request.seed != kept->seed())

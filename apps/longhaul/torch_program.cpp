@@ -78,13 +78,12 @@ Result<pid_t> spawn(const std::string& path, const std::vector<std::string>& arg
 }  // namespace
 
 Result<std::string> run_torch_program(const std::vector<std::string>& arguments) {
-  const Result<std::string> path = torch_program();
-  if (!path.ok()) return path.error();
+  const std::string path = LONGHAUL_TRY(torch_program());
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("pipe");
   const File reading(ends[0]);
   File writing(ends[1]);
-  const Result<pid_t> child = spawn(*path, arguments, writing.descriptor());
+  const Result<pid_t> child = spawn(path, arguments, writing.descriptor());
   writing.close();
   if (!child.ok()) return child.error();
   std::string output = read_all(reading.descriptor());
@@ -98,10 +97,9 @@ Result<std::string> run_torch_program(const std::vector<std::string>& arguments)
 }
 
 Error become_torch_program(const std::vector<std::string>& arguments) {
-  const Result<std::string> path = torch_program();
-  if (!path.ok()) return path.error();
-  ::execv(path->c_str(), argv_of(*path, arguments).data());
-  return system_error(*path);
+  const std::string path = LONGHAUL_TRY(torch_program());
+  ::execv(path.c_str(), argv_of(path, arguments).data());
+  return system_error(path);
 }
 
 }  // namespace longhaul::apps

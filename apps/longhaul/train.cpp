@@ -16,10 +16,10 @@ Error try_train(const TrainArguments& arguments, const std::vector<std::string>&
     const Result<CheckpointOptions> options = checkpoint_options(arguments, "");
     return options.ok() ? become_torch_program(words) : options.error();
   }
-  const Result<HubAccess> access = hub_access(arguments.invite, arguments.hub, arguments.name);
-  if (!access.ok()) return access.error();
-  if (const auto wait = longest_wait(arguments); !wait.ok()) return wait.error();
-  const Result<CheckpointOptions> checkpoints = checkpoint_options(arguments, access->name);
+  const HubAccess access =
+      LONGHAUL_TRY(hub_access(arguments.invite, arguments.hub, arguments.name));
+  LONGHAUL_TRY(longest_wait(arguments));
+  const Result<CheckpointOptions> checkpoints = checkpoint_options(arguments, access.name);
   return checkpoints.ok() ? become_torch_program(words) : checkpoints.error();
 }
 

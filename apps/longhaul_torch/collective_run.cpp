@@ -62,23 +62,20 @@ class CollectiveRun {
   [[nodiscard]] const Job& job() const { return rank_.job; }
 
   Status set_up() {
-    Result<std::optional<State>> checkpoint =
-        checkpoints_.agree(group_, rank_.place.size, arguments_.resume);
-    if (!checkpoint.ok()) return checkpoint.error();
-    const std::size_t threads = threads_for(arguments_, rank_.rendezvous, *checkpoint);
+    std::optional<State> checkpoint =
+        LONGHAUL_TRY(checkpoints_.agree(group_, rank_.place.size, arguments_.resume));
+    const std::size_t threads = threads_for(arguments_, rank_.rendezvous, checkpoint);
     workers_ = std::make_unique<Workers>(threads);
-    Result<std::unique_ptr<Workload>> workload =
-        workload_of(job().scenario, job().seed, {.gradient = threads});
-    if (!workload.ok()) return workload.error();
-    workload_ = std::move(workload).value();
+    std::unique_ptr<Workload> workload =
+        LONGHAUL_TRY(workload_of(job().scenario, job().seed, {.gradient = threads}));
+    workload_ = std::move(workload);
     checkpoints_.set_identity(
         identity_of(rank_.task, "rank-" + std::to_string(rank_.place.rank), workload_->layers()));
-    if (*checkpoint) {
-      Status fits = checkpoints_.check(**checkpoint);
-      if (!fits.ok()) return fits;
+    if (checkpoint) {
+      LONGHAUL_TRY(checkpoints_.check(*checkpoint));
     }
     Status alike = compare_ranks();
-    return alike.ok() ? start(*checkpoint) : alike;
+    return alike.ok() ? start(checkpoint) : alike;
   }
 
   // All ranks are of the same job, and start at the same model.
@@ -92,39 +89,35 @@ class CollectiveRun {
 
   // Waits for all ranks. An error names a rank whose bytes are others than those of rank 0.
   Status compare(const ByteBuffer& own, const std::string& what) {
-    const Result<std::vector<ByteBuffer>> all = group_.gather(own);
-    if (!all.ok()) return all.error();
-    for (std::size_t rank = 0; rank < all->size(); ++rank)
-      if ((*all)[rank] != all->front())
+    const std::vector<ByteBuffer> all = LONGHAUL_TRY(group_.gather(own));
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+      if (all[rank] != all.front())
         return Error{ErrorCode::kMismatch,
                      "rank " + std::to_string(rank) + " has another " + what + " than rank 0"};
     return Done{};
   }
 
   Status start(const std::optional<State>& checkpoint) {
-    Result<EngineSetup> engine = engine_setup(job(), workload_->layers());
-    if (!engine.ok()) return engine.error();
-    engine->slot = rank_.place.rank;
-    trainer::CollectiveOptions options{.engine = *engine,
+    EngineSetup engine = LONGHAUL_TRY(engine_setup(job(), workload_->layers()));
+    engine.slot = rank_.place.rank;
+    trainer::CollectiveOptions options{.engine = engine,
                                        .elements = workload_->initial_parameters().size(),
                                        .steps = job().scenario.train.steps,
                                        .computing = job().scenario.train.step_time};
     for (const ReplicaSettings& replica : job().scenario.replicas)
       options.weights.push_back(static_cast<float>(replica.weight));
-    Result<std::unique_ptr<trainer::Collective>> made =
-        trainer::Collective::start(options, group_, clock_);
-    if (!made.ok()) return made.error();
-    collective_ = std::move(made).value();
+    std::unique_ptr<trainer::Collective> made =
+        LONGHAUL_TRY(trainer::Collective::start(options, group_, clock_));
+    collective_ = std::move(made);
     learner_ = workload_->make_learner(rank_.place.rank);
     const ReplicaSettings& own = job().scenario.replicas[rank_.place.rank];
     replica_ = std::make_unique<Replica>(
-        Replica::Setup{.engine = *engine,
+        Replica::Setup{.engine = engine,
                        .workers = *workers_,
                        .clock = clock_,
                        .step_time = arguments_.is_paced ? own.step_time : Seconds{}},
         *learner_, *collective_, *collective_);
-    Status loaded = checkpoint ? collective_->load(*checkpoint) : Done{};
-    if (!loaded.ok()) return loaded;
+    LONGHAUL_TRY(checkpoint ? collective_->load(*checkpoint) : Done{});
     Status started = checkpoint ? replica_->resume(*checkpoint) : replica_->start(Deadline::max());
     if (!started.ok()) return started;
     if (rank_.place.rank == 0)
@@ -179,8 +172,7 @@ class CollectiveRun {
         return Error{ErrorCode::kNotFinite,
                      "diverged: " + std::to_string(Engine::kNonFiniteLimit) +
                          " gradients in a row were not finite (a smaller train.lr?)"};
-      Status saved = save_if_due();
-      if (!saved.ok()) return saved;
+      LONGHAUL_TRY(save_if_due());
     }
     return Done{};
   }
@@ -206,8 +198,7 @@ class CollectiveRun {
     const Engine& engine = replica_->engine();
     ByteWriter own;
     own.u64(digest_of(engine.shared()));
-    Status equal = compare(std::move(own).release(), "shared model");
-    if (!equal.ok()) return equal;
+    LONGHAUL_TRY(compare(std::move(own).release(), "shared model"));
     group_.leave();
     return tell_the_end(engine);
   }
@@ -221,8 +212,7 @@ class CollectiveRun {
            .is_closing = true});
     }
     const bool saves = rank_.place.rank == 0 && !arguments_.save.empty();
-    Status saved = saves ? save_model(arguments_, job(), *workload_, engine) : Done{};
-    if (!saved.ok()) return saved;
+    LONGHAUL_TRY(saves ? save_model(arguments_, job(), *workload_, engine) : Done{});
     news_.finished({.steps = engine.steps_done(),
                     .digest = digest_text(engine.shared()),
                     .late_steps = late_steps_,

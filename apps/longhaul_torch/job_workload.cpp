@@ -22,12 +22,11 @@ trainer::ModelOptions model_options(const ModelSettings& model) {
 
 Result<std::unique_ptr<Workload>> workload_of(const Scenario& scenario, std::uint64_t seed,
                                               const ThreadCounts& threads) {
-  const Result<trainer::SplitKind> split = trainer::parse_split(scenario.data.split);
-  if (!split.ok()) return split.error();
+  const trainer::SplitKind split = LONGHAUL_TRY(trainer::parse_split(scenario.data.split));
   return trainer::make_workload(
       {.model = {.name = scenario.model.name, .options = model_options(scenario.model)},
        .data = {.kind = scenario.data.kind, .path = scenario.data.path},
-       .split = {.kind = *split, .beta = scenario.data.dirichlet},
+       .split = {.kind = split, .beta = scenario.data.dirichlet},
        .replicas = scenario.replicas.size(),
        .batch = scenario.train.batch,
        .seed = seed,

@@ -51,14 +51,13 @@ class Study {
     for (const StudyPoint& point : points_) {
       if (std::ranges::all_of(point.recipes, [&](const auto& r) { return is_done(point, r); }))
         continue;
-      Result<std::unique_ptr<Workload>> workload =
-          workload_of(point.scenario, point.seed, {.evaluation = workers_.count()});
-      if (!workload.ok()) return workload.error();
-      if (Status started = files_.start(); !started.ok()) return started;
+      std::unique_ptr<Workload> workload =
+          LONGHAUL_TRY(workload_of(point.scenario, point.seed, {.evaluation = workers_.count()}));
+      LONGHAUL_TRY(files_.start());
       for (const RecipeChoice& recipe : point.recipes) {
         if (is_interrupted()) return Done{};
         if (is_done(point, recipe)) continue;
-        if (Status status = run_one(point, recipe, **workload); !status.ok()) {
+        if (Status status = run_one(point, recipe, *workload); !status.ok()) {
           progress_.clear();
           return status;
         }
@@ -170,15 +169,14 @@ Status replay_runs(const std::string& directory, const Scenario& scenario,
       return kept.recipe == run.recipe && kept.settings == run.settings && kept.seed == run.seed;
     });
   };
-  Result<std::vector<RunResult>> runs = read_runs(directory);
-  if (!runs.ok()) return runs.error();
+  std::vector<RunResult> runs = LONGHAUL_TRY(read_runs(directory));
   if (const std::string of = scenario_of(directory); !of.empty() && of != scenario.name)
     std::cerr << "longhaul lab: " << directory << " holds runs of " << of
               << ", which are timed on the links of " << scenario.name
               << " and judged by its target\n";
   std::size_t replayed = 0;
   std::set<std::string> told;
-  for (RunResult& run : *runs) {
+  for (RunResult& run : runs) {
     if (!is_asked_for(wanted.recipes, run.recipe) || !is_asked_for(wanted.seeds, run.seed))
       continue;
     if (is_kept(run)) {
@@ -192,8 +190,8 @@ Status replay_runs(const std::string& directory, const Scenario& scenario,
       continue;
     }
     ++replayed;
-    if (Status started = files.start(); !started.ok()) return started;
-    if (Status status = files.add(*again); !status.ok()) return status;
+    LONGHAUL_TRY(files.start());
+    LONGHAUL_TRY(files.add(*again));
   }
   if (replayed == 0)
     return Error{ErrorCode::kNotFound, "--replay " + directory + ": no run to replay"};

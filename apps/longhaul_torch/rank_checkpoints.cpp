@@ -46,33 +46,28 @@ Status RankCheckpoints::open() {
 
 Result<std::optional<State>> RankCheckpoints::agree(trainer::AllGather& ranks, std::size_t size,
                                                     bool resume) {
-  Status opened = are_written() ? open() : Done{};
-  if (!opened.ok()) return opened.error();
+  LONGHAUL_TRY(are_written() ? open() : Done{});
   std::array<Found, 2> own;
   if (resume && are_written()) {
     for (std::size_t i = 0; i < own.size(); ++i) {
-      Result<Found> found = found_in(i == 0 ? options_.file : previous_);
-      if (!found.ok()) return found.error();
-      own[i] = std::move(found).value();
+      Found found = LONGHAUL_TRY(found_in(i == 0 ? options_.file : previous_));
+      own[i] = std::move(found);
     }
   }
   ByteWriter told;
   for (const Found& one : own) told.u64(one.step);
   const ByteBuffer bytes = std::move(told).release();
-  const Result<std::vector<ByteBuffer>> all = ranks.gather(bytes);
-  if (!all.ok()) return all.error();
+  const std::vector<ByteBuffer> all = LONGHAUL_TRY(ranks.gather(bytes));
   std::vector<std::vector<std::uint64_t>> steps(size);
   for (std::size_t rank = 0; rank < size; ++rank) {
-    ByteReader in((*all)[rank]);
+    ByteReader in(all[rank]);
     while (in.remaining() >= sizeof(std::uint64_t))
       if (const std::uint64_t step = in.u64(); step != kNone) steps[rank].push_back(step);
   }
-  const Result<std::uint64_t> common = trainer::newest_common_step(steps);
-  if (!common.ok()) return common.error();
-  const bool is_newest = own[0].step == *common;
-  const bool is_previous = !is_newest && own[1].step == *common;
-  Status dropped = are_written() ? drop_after(*common, is_previous) : Done{};
-  if (!dropped.ok()) return dropped.error();
+  const std::uint64_t common = LONGHAUL_TRY(trainer::newest_common_step(steps));
+  const bool is_newest = own[0].step == common;
+  const bool is_previous = !is_newest && own[1].step == common;
+  LONGHAUL_TRY(are_written() ? drop_after(common, is_previous) : Done{});
   if (is_newest) return std::optional(std::move(own[0].state));
   if (is_previous) return std::optional(std::move(own[1].state));
   return std::optional<State>();

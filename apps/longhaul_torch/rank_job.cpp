@@ -28,33 +28,29 @@ Result<RankJob> rank_job(const TrainArguments& arguments, const trainer::Environ
                      arguments.checkpoint};
   TaskRequest request{
       .scenario = arguments.collective, .settings = arguments.settings, .recipe = arguments.recipe};
-  Result<Scenario> scenario = scenario_of(request, catalogue());
-  if (!scenario.ok()) return scenario.error();
-  request.seed = arguments.seed.value_or(scenario->train.seed);
-  Result<v1::Task> task = task_of(request, catalogue());
-  if (!task.ok()) return task.error();
-  Result<Job> job = job_of(*task, catalogue());
-  if (!job.ok()) return job.error();
-  job->scenario = std::move(scenario).value();  // its paths are those of this machine
-  job->scenario.train.seed = request.seed;
-  if (!arguments.data.empty()) job->scenario.data.path = arguments.data;
-  if (job->recipe.recipe.is_free || job->recipe.recipe.planner == PlannerKind::kClairvoyant)
+  Scenario scenario = LONGHAUL_TRY(scenario_of(request, catalogue()));
+  request.seed = arguments.seed.value_or(scenario.train.seed);
+  v1::Task task = LONGHAUL_TRY(task_of(request, catalogue()));
+  Job job = LONGHAUL_TRY(job_of(task, catalogue()));
+  job.scenario = std::move(scenario);  // its paths are those of this machine
+  job.scenario.train.seed = request.seed;
+  if (!arguments.data.empty()) job.scenario.data.path = arguments.data;
+  if (job.recipe.recipe.is_free || job.recipe.recipe.planner == PlannerKind::kClairvoyant)
     return Error{ErrorCode::kInvalidArgument,
-                 "--recipe: " + job->recipe_text + " is for the lab: no link is free or foreseen"};
-  const Result<trainer::RankPlace> place = trainer::find_rank(environment);
-  if (!place.ok()) return place.error();
-  const std::size_t replicas = job->scenario.replicas.size();
-  if (place->size != replicas)
+                 "--recipe: " + job.recipe_text + " is for the lab: no link is free or foreseen"};
+  const trainer::RankPlace place = LONGHAUL_TRY(trainer::find_rank(environment));
+  const std::size_t replicas = job.scenario.replicas.size();
+  if (place.size != replicas)
     return Error{ErrorCode::kInvalidArgument,
-                 place->launcher + " started " + std::to_string(place->size) + " ranks, but " +
+                 place.launcher + " started " + std::to_string(place.size) + " ranks, but " +
                      arguments.collective + " has " + std::to_string(replicas) +
                      " replicas (--set replica.count=N changes that)"};
-  if (job->scenario.train.stop == StopAt::kTarget)
+  if (job.scenario.train.stop == StopAt::kTarget)
     return Error{ErrorCode::kInvalidArgument,
                  "train.stop: a collective does all its steps; add --set train.stop=steps"};
-  Result<std::string> rendezvous = trainer::find_rendezvous(environment, arguments.rendezvous);
-  if (!rendezvous.ok()) return rendezvous.error();
-  return RankJob{*place, std::move(*rendezvous), std::move(*task), std::move(*job)};
+  std::string rendezvous =
+      LONGHAUL_TRY(trainer::find_rendezvous(environment, arguments.rendezvous));
+  return RankJob{place, std::move(rendezvous), std::move(task), std::move(job)};
 }
 
 Result<std::unique_ptr<trainer::C10dGroup>> meet(const RankJob& rank,

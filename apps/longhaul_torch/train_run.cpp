@@ -47,8 +47,7 @@ class TrainRun final : private SessionObserver {
         access_(std::move(beginning.access)) {}
 
   Result<Ending> run() {
-    Status fits = check_checkpoint();
-    if (!fits.ok()) return fits.error();
+    LONGHAUL_TRY(check_checkpoint());
     is_resumed_ = checkpoint_.has_value();
     SessionObserver& observer = *this;
     session_ = std::make_unique<TrainSession>(options(), *workload_, *connector_, clock_, observer);
@@ -144,8 +143,7 @@ class TrainRun final : private SessionObserver {
                       .next = what_next()});
     if (!arguments_.stamps.empty()) {
       const std::filesystem::path file = std::filesystem::path(arguments_.stamps) / "final.f32";
-      const Status written = write_file_atomically(file, bytes_of(engine.shared()));
-      if (!written.ok()) return written;
+      LONGHAUL_TRY(write_file_atomically(file, bytes_of(engine.shared())));
       news_.event("final", {{"file", file.string()}});
     }
     return save_model(arguments_, job_, *workload_, engine);

@@ -170,16 +170,15 @@ Result<std::string> make_key() {
 
 Result<std::string> sign_root(const std::string& key_pem, const std::string& common_name,
                               const Validity& validity) {
-  Result<KeyPtr> key = key_of(key_pem);
-  if (!key.ok()) return std::move(key).error();
-  const CertificatePtr certificate = draft(**key, common_name, validity);
+  KeyPtr key = LONGHAUL_TRY(key_of(key_pem));
+  const CertificatePtr certificate = draft(*key, common_name, validity);
   if (certificate == nullptr) return openssl_error("cannot make a certificate");
   const std::array<Extension, 3> extensions{{
       {NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
       {NID_key_usage, "critical,keyCertSign,cRLSign"},
       {NID_subject_key_identifier, "hash"},
   }};
-  return finish(*certificate, *certificate, **key, extensions);
+  return finish(*certificate, *certificate, *key, extensions);
 }
 
 Result<std::string> sign(const Identity& root, const CertificateRequest& request,
@@ -190,21 +189,19 @@ Result<std::string> sign(const Identity& root, const CertificateRequest& request
   if (!issuer_key.ok()) return std::move(issuer_key).error().within("authority");
   if (X509_check_private_key(issuer->get(), issuer_key->get()) != 1)
     return openssl_error("authority: its key and its certificate do not belong together");
-  Result<KeyPtr> key = key_of(key_pem);
-  if (!key.ok()) return std::move(key).error();
+  KeyPtr key = LONGHAUL_TRY(key_of(key_pem));
   Validity validity = request.validity;
   validity.until = std::min(validity.until, time_of(X509_get0_notAfter(issuer->get())));
   if (validity.until <= validity.from)
     return Error{ErrorCode::kDeadline, "authority: expired on " + to_text(validity.until)};
-  const CertificatePtr certificate = draft(**key, request.common_name, validity);
+  const CertificatePtr certificate = draft(*key, request.common_name, validity);
   if (certificate == nullptr) return openssl_error("cannot make a certificate");
   return finish(*certificate, **issuer, **issuer_key, leaf_extensions(request));
 }
 
 Result<CertificateFacts> read_certificate(std::string_view pem) {
-  Result<CertificatePtr> certificate = certificate_of(pem);
-  if (!certificate.ok()) return std::move(certificate).error();
-  const X509& parsed = **certificate;
+  CertificatePtr certificate = LONGHAUL_TRY(certificate_of(pem));
+  const X509& parsed = *certificate;
   return CertificateFacts{.common_name = common_name_of(parsed),
                           .hosts = hosts_of(parsed),
                           .validity = {.from = time_of(X509_get0_notBefore(&parsed)),
@@ -215,15 +212,13 @@ Status check_identity(const std::string& root_pem, const Identity& identity, Rol
                       WallTime now) {
   Result<CertificatePtr> root = certificate_of(root_pem);
   if (!root.ok()) return std::move(root).error().within("authority");
-  Result<CertificatePtr> certificate = certificate_of(identity.certificate_pem);
-  if (!certificate.ok()) return std::move(certificate).error();
-  Result<KeyPtr> key = key_of(identity.key_pem);
-  if (!key.ok()) return std::move(key).error();
-  if (X509_check_private_key(certificate->get(), key->get()) != 1) {
+  CertificatePtr certificate = LONGHAUL_TRY(certificate_of(identity.certificate_pem));
+  KeyPtr key = LONGHAUL_TRY(key_of(identity.key_pem));
+  if (X509_check_private_key(certificate.get(), key.get()) != 1) {
     ERR_clear_error();
     return Error{ErrorCode::kMismatch, "the key is not the certificate's"};
   }
-  return check_signature(**root, **certificate, role, now);
+  return check_signature(**root, *certificate, role, now);
 }
 
 }  // namespace longhaul::access

@@ -58,17 +58,15 @@ Status check_head(const InviteJson& json) {
 }
 
 Result<Invite> fields_of(const InviteJson& json) {
-  if (Status head = check_head(json); !head.ok()) return std::move(head).error();
+  LONGHAUL_TRY(check_head(json));
   Invite invite;
   for (const InviteField& field : kInviteFields) {
-    Result<std::string> text = text_field(json, field.key);
-    if (!text.ok()) return std::move(text).error();
-    field.of(invite) = std::move(text).value();
+    std::string text = LONGHAUL_TRY(text_field(json, field.key));
+    field.of(invite) = std::move(text);
   }
-  Result<std::string> digest = text_field(json, "sha256");
-  if (!digest.ok()) return std::move(digest).error();
+  std::string digest = LONGHAUL_TRY(text_field(json, "sha256"));
   if (json.size() != kInviteFields.size() + 3) return no_invite("it has fields that do not belong");
-  if (*digest != digest_of(invite)) return no_invite("damaged: its digest does not fit");
+  if (digest != digest_of(invite)) return no_invite("damaged: its digest does not fit");
   return invite;
 }
 
@@ -102,22 +100,20 @@ std::string to_text(const Invite& invite) {
 
 Result<Invite> parse_invite(std::string_view text, WallTime now) {
   if (text.size() > kMostInviteBytes) return no_invite("over 64 KiB, far too long");
-  Result<Invite> invite = fields_of(InviteJson::parse(text, nullptr, false));
-  if (!invite.ok()) return invite;
-  if (Status name = check_name(invite->name); !name.ok())
+  Invite invite = LONGHAUL_TRY(fields_of(InviteJson::parse(text, nullptr, false)));
+  if (Status name = check_name(invite.name); !name.ok())
     return no_invite("name: " + name.error().message);
-  const Result<Address> address = parse_address(invite->address);
-  if (!address.ok()) return of_name(*invite, Error(address.error()).within("address"));
-  if (!is_hex(invite->token, kSecretBytes))
-    return of_name(*invite, {ErrorCode::kCorruptPayload, "token: expected 64 hex digits"});
-  if (Status valid = check_certificates(*invite, now); !valid.ok()) return std::move(valid).error();
+  const Result<Address> address = parse_address(invite.address);
+  if (!address.ok()) return of_name(invite, Error(address.error()).within("address"));
+  if (!is_hex(invite.token, kSecretBytes))
+    return of_name(invite, {ErrorCode::kCorruptPayload, "token: expected 64 hex digits"});
+  LONGHAUL_TRY(check_certificates(invite, now));
   return invite;
 }
 
 Result<Invite> read_invite(const std::filesystem::path& file, WallTime now) {
-  Result<std::string> text = read_private_file(file);
-  if (!text.ok()) return std::move(text).error();
-  Result<Invite> invite = parse_invite(*text, now);
+  std::string text = LONGHAUL_TRY(read_private_file(file));
+  Result<Invite> invite = parse_invite(text, now);
   if (!invite.ok()) return std::move(invite).error().within(file.string());
   return invite;
 }

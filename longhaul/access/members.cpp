@@ -68,9 +68,8 @@ Result<std::vector<Member>> parse_members(std::string_view text) {
   if (!is_list) return damaged("this is not a list of members");
   std::vector<Member> members;
   for (const MembersJson& item : json["members"]) {
-    Result<Member> member = member_of(item);
-    if (!member.ok()) return std::move(member).error();
-    members.push_back(std::move(member).value());
+    Member member = LONGHAUL_TRY(member_of(item));
+    members.push_back(std::move(member));
   }
   std::ranges::sort(members, {}, &Member::name);
   const auto twice = std::ranges::adjacent_find(members, {}, &Member::name);
@@ -108,10 +107,9 @@ Result<std::vector<Member>> Members::list() const {
 
 Result<Admission> Members::check(std::string_view name, std::string_view token,
                                  WallTime now) const {
-  const Result<std::vector<Member>> members = list();
-  if (!members.ok()) return members.error();
-  const auto member = std::ranges::find(*members, name, &Member::name);
-  if (member == members->end()) return Admission::kUnknown;
+  const std::vector<Member> members = LONGHAUL_TRY(list());
+  const auto member = std::ranges::find(members, name, &Member::name);
+  if (member == members.end()) return Admission::kUnknown;
   if (member->revoked) return Admission::kRevoked;
   if (now > member->expires) return Admission::kExpired;
   const bool is_theirs = equal_in_constant_time(sha256_hex(token), member->token_sha256);
@@ -124,9 +122,8 @@ Result<StagedFile> Members::stage_locked(const DirectoryLock& /*lock*/,
 }
 
 Status Members::save_locked(const DirectoryLock& lock, const std::vector<Member>& members) const {
-  Result<StagedFile> staged = stage_locked(lock, members);
-  if (!staged.ok()) return std::move(staged).error();
-  return std::move(*staged).commit();
+  StagedFile staged = LONGHAUL_TRY(stage_locked(lock, members));
+  return std::move(staged).commit();
 }
 
 }  // namespace longhaul::access

@@ -71,4 +71,16 @@ struct Done {
 };
 using Status = Result<Done>;
 
+// The value of a Result, or a return from this function with its error:
+//
+//   const Plan plan = LONGHAUL_TRY(parse_plan(text));
+//
+// A statement expression, which GCC and Clang have: C++ has no other way to return from within one.
+#define LONGHAUL_TRY(expression)                                        \
+  (__extension__({                                                      \
+    auto longhaul_tried = (expression);                                 \
+    if (!longhaul_tried.ok()) return std::move(longhaul_tried).error(); \
+    std::move(longhaul_tried).value();                                  \
+  }))
+
 }  // namespace longhaul

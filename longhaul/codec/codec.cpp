@@ -96,14 +96,13 @@ Result<CodecSpec> parse_codec(std::string_view name) {
     if (row.name != kind) continue;
     CodecSpec spec{.kind = row.kind, .values = row.usual_format};
     if (kind.size() == name.size()) return spec;
-    const Result<ValueFormat> format = parse_value_format(name.substr(kind.size() + 1));
-    if (!format.ok()) return format.error();
-    if (!allows(row.kind, *format)) {
+    const ValueFormat format = LONGHAUL_TRY(parse_value_format(name.substr(kind.size() + 1)));
+    if (!allows(row.kind, format)) {
       return Error{ErrorCode::kInvalidArgument, "codec: " + std::string(kind) +
                                                     " does not come with " +
-                                                    std::string(name_of(*format)) + " values"};
+                                                    std::string(name_of(format)) + " values"};
     }
-    spec.values = *format;
+    spec.values = format;
     return spec;
   }
   return unknown_codec(name);

@@ -62,9 +62,8 @@ Result<LowRankBody> LowRankBody::parse(ByteView bytes, const BodyContext& contex
   if (context.format != ValueFormat::kFp32 && context.format != ValueFormat::kBf16)
     return corrupt_payload("low rank: factors must be fp32 or bf16");
   ByteReader in(bytes);
-  Result<std::vector<Block>> blocks = read_blocks(in, context.elements);
-  if (!blocks.ok()) return std::move(blocks).error();
-  LowRankBody body{.context = context, .blocks = std::move(blocks).value(), .factors = {}};
+  std::vector<Block> blocks = LONGHAUL_TRY(read_blocks(in, context.elements));
+  LowRankBody body{.context = context, .blocks = std::move(blocks), .factors = {}};
   const std::size_t count =
       body.blocks.empty() ? 0 : body.blocks.back().first_value + values_in(body.blocks.back());
   if (count > in.remaining() || value_bytes(context.format, count) != in.remaining())

@@ -65,9 +65,8 @@ Result<PayloadHeader> read_header(ByteView bytes, std::uint64_t elements) {
 
 template <typename Body>
 Result<PayloadBody> parse_as(ByteView bytes, const BodyContext& context) {
-  Result<Body> body = Body::parse(bytes, context);
-  if (!body.ok()) return std::move(body).error();
-  return PayloadBody(std::move(body).value());
+  Body body = LONGHAUL_TRY(Body::parse(bytes, context));
+  return PayloadBody(std::move(body));
 }
 
 Result<PayloadBody> parse_body(PayloadKind kind, ByteView bytes, const BodyContext& context) {
@@ -118,13 +117,12 @@ void reseal_payload(std::span<std::byte> bytes) {
 }
 
 Result<PayloadView> PayloadView::parse(ByteView bytes, std::uint64_t elements) {
-  const Result<PayloadHeader> header = read_header(bytes, elements);
-  if (!header.ok()) return header.error();
-  const BodyContext context{.format = header->format,
+  const PayloadHeader header = LONGHAUL_TRY(read_header(bytes, elements));
+  const BodyContext context{.format = header.format,
                             .elements = static_cast<std::size_t>(elements)};
-  Result<PayloadBody> body = parse_body(header->kind, bytes.subspan(kPayloadHeaderBytes), context);
+  Result<PayloadBody> body = parse_body(header.kind, bytes.subspan(kPayloadHeaderBytes), context);
   if (!body.ok()) return std::move(body).error().within("payload");
-  return PayloadView(*header, bytes.size(), std::move(body).value());
+  return PayloadView(header, bytes.size(), std::move(body).value());
 }
 
 PayloadView PayloadView::of_sealed(ByteView bytes, std::uint64_t elements) {
@@ -176,9 +174,8 @@ void PayloadView::add_tile(std::size_t tile, float weight, std::span<float> out,
 }
 
 Result<CheckedPayload> CheckedPayload::check(ByteBuffer bytes, std::uint64_t elements) {
-  Result<PayloadView> view = PayloadView::parse(bytes, elements);
-  if (!view.ok()) return std::move(view).error();
-  return CheckedPayload({.bytes = std::move(bytes), .view = std::move(view).value()});
+  PayloadView view = LONGHAUL_TRY(PayloadView::parse(bytes, elements));
+  return CheckedPayload({.bytes = std::move(bytes), .view = std::move(view)});
 }
 
 Result<CheckedPayload> CheckedPayload::check_update(ByteBuffer bytes, std::uint64_t elements) {

@@ -67,8 +67,7 @@ Result<DenseBody> DenseBody::parse(ByteView bytes, const BodyContext& context) {
       bytes.size() != value_bytes(context.format, context.elements)) {
     return corrupt_payload("dense: wrong length");
   }
-  const Status finite = check_finite_values(context, bytes, context.elements);
-  if (!finite.ok()) return finite.error();
+  LONGHAUL_TRY(check_finite_values(context, bytes, context.elements));
   return DenseBody{.context = context, .bytes = bytes};
 }
 
@@ -107,12 +106,11 @@ void SparseBody::entries_of(std::size_t tile, TileEntries& entries) const {
 
 Result<RandomBody> RandomBody::parse(ByteView bytes, const BodyContext& context) {
   ByteReader in(bytes);
-  const Result<RandomSubset> subset = read_subset(in);
-  if (!subset.ok()) return subset.error();
+  const RandomSubset subset = LONGHAUL_TRY(read_subset(in));
   const ByteView values = in.bytes(in.remaining());
   std::size_t begin = 0;
   for (std::size_t tile = 0; tile < tile_count(context.elements); ++tile) {
-    const std::size_t count = subset->count_in(tile_size(tile, context.elements));
+    const std::size_t count = subset.count_in(tile_size(tile, context.elements));
     const std::size_t size = value_bytes(context.format, count);
     if (values.size() - begin < size) return corrupt_payload("random subset: values truncated");
     const Status finite = check_finite_values(context, values.subspan(begin, size), count);
@@ -120,7 +118,7 @@ Result<RandomBody> RandomBody::parse(ByteView bytes, const BodyContext& context)
     begin += size;
   }
   if (begin != values.size()) return corrupt_payload("random subset: bytes after the last value");
-  return RandomBody{.context = context, .subset = *subset, .bytes = values};
+  return RandomBody{.context = context, .subset = subset, .bytes = values};
 }
 
 void RandomBody::entries_of(std::size_t tile, TileEntries& entries) const {
@@ -134,13 +132,12 @@ void RandomBody::entries_of(std::size_t tile, TileEntries& entries) const {
 
 Result<RandomSparseBody> RandomSparseBody::parse(ByteView bytes, const BodyContext& context) {
   ByteReader in(bytes);
-  const Result<RandomSubset> subset = read_subset(in);
-  if (!subset.ok()) return subset.error();
+  const RandomSubset subset = LONGHAUL_TRY(read_subset(in));
   Result<SparseBody> kept = read_tiles(in, context, [&](std::size_t tile) {
-    return subset->count_in(tile_size(tile, context.elements));
+    return subset.count_in(tile_size(tile, context.elements));
   });
   if (!kept.ok()) return std::move(kept).error();
-  return RandomSparseBody{.subset = *subset, .kept = std::move(kept).value()};
+  return RandomSparseBody{.subset = subset, .kept = std::move(kept).value()};
 }
 
 void RandomSparseBody::entries_of(std::size_t tile, TileEntries& entries) const {

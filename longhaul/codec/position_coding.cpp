@@ -137,21 +137,19 @@ void write_positions(std::span<const std::uint16_t> positions, ByteWriter& out) 
 }
 
 Result<CodedPositions> read_positions(ByteReader& in, std::size_t tile_elements) {
-  const Result<std::size_t> count = read_varint(in);
-  if (!count.ok()) return count.error();
-  if (*count > tile_elements) return corrupt_payload("positions: more than the tile has elements");
+  const std::size_t count = LONGHAUL_TRY(read_varint(in));
+  if (count > tile_elements) return corrupt_payload("positions: more than the tile has elements");
   CodedPositions coded;
-  coded.count = *count;
+  coded.count = count;
   if (coded.count == 0) return coded;
   if (in.remaining() == 0) return corrupt_payload("positions: truncated");
   coded.rice = in.u8();
   if (coded.rice > kMaxRice) return corrupt_payload("positions: rice parameter too large");
-  const Result<std::size_t> unary_size = read_varint(in);
-  if (!unary_size.ok()) return unary_size.error();
-  if (in.remaining() < low_bytes(coded.count, coded.rice) + *unary_size)
+  const std::size_t unary_size = LONGHAUL_TRY(read_varint(in));
+  if (in.remaining() < low_bytes(coded.count, coded.rice) + unary_size)
     return corrupt_payload("positions: truncated");
   coded.low = in.bytes(low_bytes(coded.count, coded.rice));
-  coded.unary = in.bytes(*unary_size);
+  coded.unary = in.bytes(unary_size);
   if (!padding_is_zero(coded.low, coded.count * coded.rice)) {
     return corrupt_payload("positions: padding is not zero");
   }

@@ -55,10 +55,9 @@ Result<v1::Task> ask_for_task(Connector& connector, const std::string& name,
   question.mutable_ask()->set_protocol(kProtocolVersion);
   question.mutable_ask()->set_name(name);
   question.mutable_ask()->set_token(token);
-  Result<Frame> answer = answer_to(connector, std::move(question), deadline, gives_up);
-  if (!answer.ok()) return answer.error();
-  if (!answer->has_task()) return no_sense();
-  return std::move(*answer->mutable_task());
+  Frame answer = LONGHAUL_TRY(answer_to(connector, std::move(question), deadline, gives_up));
+  if (!answer.has_task()) return no_sense();
+  return std::move(*answer.mutable_task());
 }
 
 Result<v1::StatusReport> ask_for_status(Connector& connector, const std::string& name,
@@ -68,10 +67,9 @@ Result<v1::StatusReport> ask_for_status(Connector& connector, const std::string&
   question.mutable_ask_status()->set_protocol(kProtocolVersion);
   question.mutable_ask_status()->set_name(name);
   question.mutable_ask_status()->set_token(token);
-  Result<Frame> answer = answer_to(connector, std::move(question), deadline, gives_up);
-  if (!answer.ok()) return answer.error();
-  if (!answer->has_status_report()) return no_sense();
-  return std::move(*answer->mutable_status_report());
+  Frame answer = LONGHAUL_TRY(answer_to(connector, std::move(question), deadline, gives_up));
+  if (!answer.has_status_report()) return no_sense();
+  return std::move(*answer.mutable_status_report());
 }
 
 }  // namespace longhaul

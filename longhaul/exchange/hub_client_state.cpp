@@ -21,25 +21,22 @@ constexpr const char* kStep = "step";             // of the engine
 constexpr const char* kNextRound = "next_round";  // of the replica
 
 Result<std::vector<RoundId>> rounds_in(const State& state, const char* name) {
-  const auto numbers = state.value<std::vector<std::uint64_t>>(name);
-  if (!numbers.ok()) return numbers.error();
+  const auto numbers = LONGHAUL_TRY(state.value<std::vector<std::uint64_t>>(name));
   std::vector<RoundId> rounds;
-  for (std::size_t i = 0; i + 1 < numbers->size(); i += 2) {
-    if ((*numbers)[i + 1] > std::numeric_limits<std::uint32_t>::max()) break;
-    rounds.push_back(
-        {.step = (*numbers)[i], .part = static_cast<std::uint32_t>((*numbers)[i + 1])});
+  for (std::size_t i = 0; i + 1 < numbers.size(); i += 2) {
+    if (numbers[i + 1] > std::numeric_limits<std::uint32_t>::max()) break;
+    rounds.push_back({.step = numbers[i], .part = static_cast<std::uint32_t>(numbers[i + 1])});
   }
-  if (2 * rounds.size() == numbers->size()) return rounds;
+  if (2 * rounds.size() == numbers.size()) return rounds;
   return Error{ErrorCode::kMismatch, std::string(name) + ": not a step and a part of each round"};
 }
 
 Result<Attendance> attendance_in(const State& checkpoint, std::uint64_t step) {
-  const auto steps = checkpoint.value<std::vector<std::uint64_t>>(kAttendance);
-  if (!steps.ok()) return steps.error();
-  if (steps->size() % 2 == 1) {
-    Attendance attendance{.since = steps->front()};
-    for (std::size_t i = 1; i < steps->size(); i += 2)
-      attendance.sat_out.push_back({.first = (*steps)[i], .last = (*steps)[i + 1]});
+  const auto steps = LONGHAUL_TRY(checkpoint.value<std::vector<std::uint64_t>>(kAttendance));
+  if (steps.size() % 2 == 1) {
+    Attendance attendance{.since = steps.front()};
+    for (std::size_t i = 1; i < steps.size(); i += 2)
+      attendance.sat_out.push_back({.first = steps[i], .last = steps[i + 1]});
     if (attendance.can_be_of(step + 1)) return attendance;
   }
   return Error{ErrorCode::kMismatch, "checkpoint: steps that it cannot have taken part in"};
@@ -64,25 +61,22 @@ Status read_position(const State& checkpoint, ClientSetup& client) {
   if (!step.ok()) return step.error();
   if (next_round->size() != 1)
     return Error{ErrorCode::kMismatch, "checkpoint: not one round that comes next"};
-  Result<Attendance> attendance = attendance_in(checkpoint, *step);
-  if (!attendance.ok()) return attendance.error();
+  Attendance attendance = LONGHAUL_TRY(attendance_in(checkpoint, *step));
   client.is_fresh = false;
   client.run = *run;
   client.initial.reset();
   client.next_round = next_round->front();
   client.first_step = *first_step;
   client.step = *step;
-  client.attendance = std::move(attendance).value();
+  client.attendance = std::move(attendance);
   return Done{};
 }
 
 Status read_updates(const State& checkpoint, ClientSetup& client) {
-  const Result<std::vector<RoundId>> sent = rounds_in(checkpoint, kSent);
-  if (!sent.ok()) return sent.error();
-  for (const RoundId& round : *sent) {
-    const Result<ByteView> payload = checkpoint.blob(name_in_round(kUpdate, round));
-    if (!payload.ok()) return payload.error();
-    Result<CheckedPayload> update = own_update(*payload, client.elements);
+  const std::vector<RoundId> sent = LONGHAUL_TRY(rounds_in(checkpoint, kSent));
+  for (const RoundId& round : sent) {
+    const ByteView payload = LONGHAUL_TRY(checkpoint.blob(name_in_round(kUpdate, round)));
+    Result<CheckedPayload> update = own_update(payload, client.elements);
     if (!update.ok()) return std::move(update).error().within("checkpoint");
     client.own[round] = {.payload = std::move(update).value(),
                          .attendance = client.attendance->until(round.step)};
@@ -114,8 +108,7 @@ void HubClient::save(State& checkpoint) const {
 Status stand_at(const State& checkpoint, ClientSetup& client, const SentUpdates* sent) {
   Status version = check_saved_version(checkpoint);
   if (!version.ok()) return std::move(version).error().within("checkpoint");
-  Status position = read_position(checkpoint, client);
-  if (!position.ok()) return position;
+  LONGHAUL_TRY(read_position(checkpoint, client));
   Status updates = read_updates(checkpoint, client);
   if (!updates.ok() || sent == nullptr) return updates;
   for (const auto& [round, payload] : *sent) {

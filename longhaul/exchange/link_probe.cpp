@@ -44,12 +44,10 @@ LinkProbe::LinkProbe(Connector& connector, const Clock& clock, Progress progress
 LinkProbe::~LinkProbe() { stream_->close(); }
 
 Result<ProbedLink> LinkProbe::measure(const std::string& name, const std::string& token) {
-  const Status opened = open(name, token);
-  if (!opened.ok()) return opened.error();
+  LONGHAUL_TRY(open(name, token));
   ProbedLink link;
-  const Result<Seconds> trip = round_trip();
-  if (!trip.ok()) return trip.error();
-  link.round_trip = *trip;
+  const Seconds trip = LONGHAUL_TRY(round_trip());
+  link.round_trip = trip;
   const auto up = grown("up", [this](std::uint64_t bytes) { return send_up(bytes); });
   if (!up.ok()) return up.error();
   link.up = *up;
@@ -64,11 +62,9 @@ Status LinkProbe::open(const std::string& name, const std::string& token) {
   frame.mutable_open_probe()->set_protocol(kProtocolVersion);
   frame.mutable_open_probe()->set_name(name);
   frame.mutable_open_probe()->set_token(token);
-  Status written = write(std::move(frame));
-  if (!written.ok()) return written;
-  const Result<Frame> answer = next_frame();
-  if (!answer.ok()) return answer.error();
-  return answer->has_probed() ? Status(Done{}) : strange_answer();
+  LONGHAUL_TRY(write(std::move(frame)));
+  const Frame answer = LONGHAUL_TRY(next_frame());
+  return answer.has_probed() ? Status(Done{}) : strange_answer();
 }
 
 Result<Seconds> LinkProbe::round_trip() {
@@ -77,11 +73,9 @@ Result<Seconds> LinkProbe::round_trip() {
     const TimePoint start = clock_.now();
     Frame ping;
     ping.mutable_ping()->set_id(static_cast<std::uint64_t>(i));
-    const Status written = write(std::move(ping));
-    if (!written.ok()) return written.error();
-    const Result<Frame> pong = next_frame();
-    if (!pong.ok()) return pong.error();
-    if (!pong->has_pong()) return strange_answer();
+    LONGHAUL_TRY(write(std::move(ping)));
+    const Frame pong = LONGHAUL_TRY(next_frame());
+    if (!pong.has_pong()) return strange_answer();
     least = std::min<Seconds>(least, clock_.now() - start);
   }
   return least;
@@ -102,28 +96,24 @@ Result<ProbedRate> LinkProbe::send_up(std::uint64_t bytes) {
   for (std::uint64_t sent = 0; sent < bytes;) {
     Frame chunk = probe_chunk(bytes, sent);
     sent += chunk.chunk().data().size();
-    const Status written = write(std::move(chunk));
-    if (!written.ok()) return written.error();
+    LONGHAUL_TRY(write(std::move(chunk)));
   }
-  const Result<Frame> answer = next_frame();
-  if (!answer.ok()) return answer.error();
-  if (!answer->has_probed() || !(answer->probed().duration_s() >= 0)) return strange_answer();
-  return probed_rate(answer->probed().bytes(), Seconds(answer->probed().duration_s()));
+  const Frame answer = LONGHAUL_TRY(next_frame());
+  if (!answer.has_probed() || !(answer.probed().duration_s() >= 0)) return strange_answer();
+  return probed_rate(answer.probed().bytes(), Seconds(answer.probed().duration_s()));
 }
 
 Result<ProbedRate> LinkProbe::ask_down(std::uint64_t bytes) {
   Frame ask;
   ask.mutable_send_probe()->set_bytes(bytes);
-  const Status written = write(std::move(ask));
-  if (!written.ok()) return written.error();
+  LONGHAUL_TRY(write(std::move(ask)));
   std::uint64_t received = 0;
   std::uint64_t first = 0;
   TimePoint first_at;
   while (received < bytes) {
-    const Result<Frame> frame = next_frame();
-    if (!frame.ok()) return frame.error();
-    const std::uint64_t size = frame->chunk().data().size();
-    if (!frame->has_chunk() || size == 0) return strange_answer();
+    const Frame frame = LONGHAUL_TRY(next_frame());
+    const std::uint64_t size = frame.chunk().data().size();
+    if (!frame.has_chunk() || size == 0) return strange_answer();
     if (received == 0) {
       first = size;
       first_at = clock_.now();

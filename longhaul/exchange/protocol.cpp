@@ -161,13 +161,12 @@ v1::Plan to_message(const Plan& plan) {
 }
 
 Result<Plan> plan_from(const v1::Plan& message) {
-  const Result<Merge> merge = parse_merge(message.merge());
-  if (!merge.ok()) return merge.error();
+  const Merge merge = LONGHAUL_TRY(parse_merge(message.merge()));
   // Counts beyond int become negative, which no limit allows.
   Plan plan{.keep_ratio = message.keep_ratio(),
             .delay_steps = static_cast<int>(message.delay_steps()),
             .period_steps = static_cast<int>(message.period_steps()),
-            .merge = *merge,
+            .merge = merge,
             .keep_ratios = {message.keep_ratios().begin(), message.keep_ratios().end()}};
   for (const v1::ScheduledParts& step : message.schedule())
     plan.schedule.emplace_back(step.parts().begin(), step.parts().end());

@@ -10,12 +10,11 @@
 namespace longhaul {
 
 Status check_saved_version(const State& state) {
-  const auto version = state.value<std::uint64_t>("version");
-  if (!version.ok()) return version.error();
-  if (*version == kSavedVersion) return Done{};
+  const auto version = LONGHAUL_TRY(state.value<std::uint64_t>("version"));
+  if (version == kSavedVersion) return Done{};
   std::string message =
-      "expected version " + std::to_string(kSavedVersion) + ", got " + std::to_string(*version);
-  if (*version < kSavedVersion) message += ": of an older release, whose runs begin anew";
+      "expected version " + std::to_string(kSavedVersion) + ", got " + std::to_string(version);
+  if (version < kSavedVersion) message += ": of an older release, whose runs begin anew";
   return Error{ErrorCode::kMismatch, std::move(message)};
 }
 
@@ -31,11 +30,10 @@ void save_tensor(std::string_view name, std::span<const float> values, State& st
 }
 
 Status load_tensor(std::string_view name, const State& state, std::span<float> out) {
-  const Result<std::span<const float>> values = state.tensor(name, out.size());
-  if (!values.ok()) return values.error();
-  Status finite = check_finite(*values);
+  const std::span<const float> values = LONGHAUL_TRY(state.tensor(name, out.size()));
+  Status finite = check_finite(values);
   if (!finite.ok()) return std::move(finite).error().within(name);
-  std::ranges::copy(*values, out.begin());
+  std::ranges::copy(values, out.begin());
   return Done{};
 }
 

@@ -238,8 +238,7 @@ Status SimulatedNetwork::load(const State& state) {
     }
   }
   if (compressor_) {
-    Status loaded = compressor_->load(state);
-    if (!loaded.ok()) return loaded;
+    LONGHAUL_TRY(compressor_->load(state));
   }
   bytes_up_ = bytes->front();
   bytes_down_ = bytes->back();

@@ -204,7 +204,7 @@ class Doorman::Loop {
 
 Result<std::unique_ptr<Doorman>> Doorman::start(Setup setup, Welcome welcome, TurnAway turn_away) {
   auto loop = std::make_unique<Loop>(std::move(setup), std::move(welcome), std::move(turn_away));
-  if (Status listening = loop->listen(); !listening.ok()) return std::move(listening).error();
+  LONGHAUL_TRY(loop->listen());
   return std::unique_ptr<Doorman>(new Doorman(std::move(loop)));
 }
 

@@ -148,8 +148,7 @@ class RunningServer final : public GrpcServer {
 Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const Setup& setup, Acceptor& acceptor) {
   keep_grpc_up();
   auto server = std::make_unique<RunningServer>(acceptor);
-  const Status started = server->start(setup);
-  if (!started.ok()) return started.error();
+  LONGHAUL_TRY(server->start(setup));
   return std::unique_ptr<GrpcServer>(std::move(server));
 }
 

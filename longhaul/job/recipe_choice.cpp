@@ -123,16 +123,14 @@ Status check_together(const std::string& text, const Recipe& recipe, const Train
 }  // namespace
 
 Result<ChosenRecipe> chosen_recipe(const Scenario& scenario, const RecipeChoice& choice) {
-  const Result<Recipe> row = find_recipe(choice.name);
-  if (!row.ok()) return row.error();
-  ChosenRecipe chosen{.recipe = *row, .lr = scenario.train.lr};
+  const Recipe row = LONGHAUL_TRY(find_recipe(choice.name));
+  ChosenRecipe chosen{.recipe = row, .lr = scenario.train.lr};
   std::vector<RecipeSettings> layers;
   const auto own = scenario.overrides.find(choice.name);
   if (own != scenario.overrides.end()) layers.push_back(own->second);
   layers.push_back(choice.settings);
   for (const RecipeSettings& settings : layers) {
-    Status fits = check_planned(choice.text, row->planner, settings);
-    if (!fits.ok()) return fits.error();
+    LONGHAUL_TRY(check_planned(choice.text, row.planner, settings));
     put_over(settings, chosen);
     if (settings.outer_lr && chosen.recipe.plan.merge != Merge::kOuter)
       return bad(choice.text, "outer_lr with merge = outer only, got merge = " +
@@ -145,8 +143,7 @@ Result<ChosenRecipe> chosen_recipe(const Scenario& scenario, const RecipeChoice&
   LocalSteps& local = chosen.recipe.local;
   if (local.outer_lr_by_replicas != nullptr)
     local.outer_lr = local.outer_lr_by_replicas(scenario.replicas.size());
-  Status together = check_together(choice.text, chosen.recipe, scenario.train);
-  if (!together.ok()) return together.error();
+  LONGHAUL_TRY(check_together(choice.text, chosen.recipe, scenario.train));
   return chosen;
 }
 
@@ -154,16 +151,14 @@ Result<RecipeChoice> parse_recipe_choice(const std::string& text) {
   RecipeChoice choice{.text = text};
   std::istringstream parts(text);
   std::getline(parts, choice.name, ':');
-  const Result<Recipe> row = find_recipe(choice.name);
-  if (!row.ok()) return row.error();
+  (void)LONGHAUL_TRY(find_recipe(choice.name));
   std::set<std::string> keys;
   for (std::string part; std::getline(parts, part, ':');) {
     const std::size_t equals = part.find('=');
     if (equals == std::string::npos) return bad(text, "key=value after each colon");
     const std::string key = part.substr(0, equals);
     if (!keys.insert(key).second) return bad(text, "each key once, got " + key + " twice");
-    const Status applied = apply(text, key, part.substr(equals + 1), choice.settings);
-    if (!applied.ok()) return applied.error();
+    LONGHAUL_TRY(apply(text, key, part.substr(equals + 1), choice.settings));
   }
   return choice;
 }

@@ -124,8 +124,7 @@ Status Parser::read_replicas(const toml::node& node) {
     const toml::table* table = (*list)[i].as_table();
     if (table == nullptr) list = nullptr;
     if (list == nullptr) break;
-    if (Status status = read_table(*table, "replica", "", replicas_.emplace_back()); !status.ok())
-      return status;
+    LONGHAUL_TRY(read_table(*table, "replica", "", replicas_.emplace_back()));
   }
   if (list != nullptr) return Done{};
   return invalid(place(node.source()),
@@ -144,8 +143,7 @@ Status Parser::read_recipes(const toml::node& node) {
                                                ": expected a table [recipe.NAME], got " +
                                                as_got(raw_value(settings)));
     draft_.scenario.overrides[recipe];
-    if (Status status = read_table(*settings.as_table(), "recipe", recipe, plain_); !status.ok())
-      return status;
+    LONGHAUL_TRY(read_table(*settings.as_table(), "recipe", recipe, plain_));
   }
   return Done{};
 }
@@ -170,7 +168,7 @@ Status Parser::read_file(std::string_view text) {
   try {
     const toml::table file = toml::parse(text, file_name_);
     for (const auto& [name, node] : file) {
-      if (Status status = read_top_level(name.str(), node); !status.ok()) return status;
+      LONGHAUL_TRY(read_top_level(name.str(), node));
     }
   } catch (const toml::parse_error& error) {
     return invalid(place(error.source()), std::string(error.description()));
@@ -220,8 +218,8 @@ Status Parser::add_replicas() {
   for (const std::vector<Assignment>& own : replicas_) {
     draft_.replica = {.link = draft_.link, .step_time = draft_.scenario.train.step_time};
     draft_.replica_count = 1;
-    if (Status status = apply(own); !status.ok()) return status;
-    if (Status status = apply(every_replica_); !status.ok()) return status;
+    LONGHAUL_TRY(apply(own));
+    LONGHAUL_TRY(apply(every_replica_));
     std::vector<ReplicaSettings>& all = draft_.scenario.replicas;
     all.insert(all.end(), draft_.replica_count, draft_.replica);
   }
@@ -229,11 +227,9 @@ Status Parser::add_replicas() {
 }
 
 Result<Scenario> Parser::finish() {
-  if (Status status = apply(plain_); !status.ok()) return status.error();
-  if (Status status = add_replicas(); !status.ok()) return status.error();
-  if (Status status = check_scenario(draft_.scenario, file_name_, places_, catalogue_);
-      !status.ok())
-    return status.error();
+  LONGHAUL_TRY(apply(plain_));
+  LONGHAUL_TRY(add_replicas());
+  LONGHAUL_TRY(check_scenario(draft_.scenario, file_name_, places_, catalogue_));
   return std::move(draft_.scenario);
 }
 
@@ -250,9 +246,8 @@ Result<Setting> parse_setting(std::string_view text) {
 Result<std::vector<Setting>> parse_settings(const std::vector<std::string>& texts) {
   std::vector<Setting> settings;
   for (const std::string& text : texts) {
-    Result<Setting> setting = parse_setting(text);
-    if (!setting.ok()) return setting.error();
-    settings.push_back(std::move(setting).value());
+    Setting setting = LONGHAUL_TRY(parse_setting(text));
+    settings.push_back(std::move(setting));
   }
   return settings;
 }
@@ -260,9 +255,9 @@ Result<std::vector<Setting>> parse_settings(const std::vector<std::string>& text
 Result<Scenario> parse_scenario(std::string_view text, const std::string& file_name,
                                 const std::vector<Setting>& settings, const Catalogue& catalogue) {
   Parser parser(file_name, catalogue);
-  if (Status status = parser.read_file(text); !status.ok()) return status.error();
+  LONGHAUL_TRY(parser.read_file(text));
   for (const Setting& setting : settings) {
-    if (Status status = parser.read_setting(setting); !status.ok()) return status.error();
+    LONGHAUL_TRY(parser.read_setting(setting));
   }
   return parser.finish();
 }

@@ -22,9 +22,8 @@ Result<RateTrace> read_trace(const std::string& path) {
 
 Result<RateTrace> rate_of(const LinkSettings& link, Bandwidth mean, std::uint64_t seed) {
   if (!link.trace.empty()) {
-    const Result<RateTrace> trace = read_trace(link.trace);
-    if (!trace.ok()) return trace.error();
-    return trace->scaled_to(mean);
+    const RateTrace trace = LONGHAUL_TRY(read_trace(link.trace));
+    return trace.scaled_to(mean);
   }
   if (link.markov_spread <= 0) return RateTrace::constant(mean);
   return markov_trace(
@@ -38,11 +37,9 @@ Result<std::vector<SimulatedPeer>> peers_of(const Scenario& scenario, std::uint6
   for (std::size_t i = 0; i < scenario.replicas.size(); ++i) {
     const LinkSettings& link = scenario.replicas[i].link;
     const std::uint64_t own_seed = (seed * 1000 + i) * 2;
-    const Result<RateTrace> up = rate_of(link, link.up, own_seed);
-    if (!up.ok()) return up.error();
-    const Result<RateTrace> down = rate_of(link, link.down, own_seed + 1);
-    if (!down.ok()) return down.error();
-    peers.push_back({.link = {.up = *up, .down = *down, .latency = link.latency},
+    const RateTrace up = LONGHAUL_TRY(rate_of(link, link.up, own_seed));
+    const RateTrace down = LONGHAUL_TRY(rate_of(link, link.down, own_seed + 1));
+    peers.push_back({.link = {.up = up, .down = down, .latency = link.latency},
                      .weight = static_cast<float>(scenario.replicas[i].weight)});
   }
   return peers;

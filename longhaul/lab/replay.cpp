@@ -97,10 +97,9 @@ Result<RunResult> replay(const Scenario& scenario, RunResult run) {
                                std::to_string(wire.up.size()));
     }
   }
-  const Result<RecipeChoice> choice = parse_recipe_choice(run.recipe);
-  if (!choice.ok()) return choice.error();
+  const RecipeChoice choice = LONGHAUL_TRY(parse_recipe_choice(run.recipe));
   Result<std::vector<SimulatedPeer>> peers = free_peers_of(scenario);
-  if (!find_recipe(choice->name)->is_free) peers = peers_of(scenario, run.seed);
+  if (!find_recipe(choice.name)->is_free) peers = peers_of(scenario, run.seed);
   if (!peers.ok()) return peers.error();
   run.timeline.clear();
   run.spent.clear();

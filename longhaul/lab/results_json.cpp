@@ -127,9 +127,8 @@ Result<bool> take_event(const Json& event, RunResult& run) {
                                .loss = number_or_nan(event, "loss"),
                                .accuracy = number_or_nan(event, "accuracy")});
   } else if (name == "plan") {
-    Result<PlanPoint> point = plan_point_from_json(event);
-    if (!point.ok()) return point.error();
-    run.plans.push_back(*std::move(point));
+    PlanPoint point = LONGHAUL_TRY(plan_point_from_json(event));
+    run.plans.push_back(std::move(point));
   } else if (name == "activity") {
     run.timeline.push_back(span_from_json(event));
   } else if (name == "rate") {
@@ -137,15 +136,14 @@ Result<bool> take_event(const Json& event, RunResult& run) {
                          .up_bits_per_s = number_or_nan(event, "up_bits_per_s"),
                          .down_bits_per_s = number_or_nan(event, "down_bits_per_s")});
   } else if (name == "run_finished") {
-    Result<RunResult> finished = run_from_json(event);
-    if (!finished.ok()) return finished.error();
-    finished->losses = std::move(run.losses);
-    finished->wire = std::move(run.wire);
-    finished->plans = std::move(run.plans);
-    finished->evaluations = std::move(run.evaluations);
-    finished->timeline = std::move(run.timeline);
-    finished->rates = std::move(run.rates);
-    run = *std::move(finished);
+    RunResult finished = LONGHAUL_TRY(run_from_json(event));
+    finished.losses = std::move(run.losses);
+    finished.wire = std::move(run.wire);
+    finished.plans = std::move(run.plans);
+    finished.evaluations = std::move(run.evaluations);
+    finished.timeline = std::move(run.timeline);
+    finished.rates = std::move(run.rates);
+    run = std::move(finished);
     return true;
   }
   return false;
@@ -208,15 +206,13 @@ void write_run_events(EventLog& log, const RunResult& run) {
 }
 
 Result<std::vector<RunResult>> read_run_events(std::istream& in) {
-  Result<std::vector<Json>> events = read_events(in);
-  if (!events.ok()) return events.error();
+  std::vector<Json> events = LONGHAUL_TRY(read_events(in));
   std::vector<RunResult> runs;
   RunResult run;
   try {
-    for (const Json& event : *events) {
-      const Result<bool> is_last = take_event(event, run);
-      if (!is_last.ok()) return is_last.error();
-      if (*is_last) runs.push_back(std::exchange(run, {}));
+    for (const Json& event : events) {
+      const bool is_last = LONGHAUL_TRY(take_event(event, run));
+      if (is_last) runs.push_back(std::exchange(run, {}));
     }
   } catch (const nlohmann::json::exception& error) {
     return Error{ErrorCode::kInvalidArgument, error.what()};

@@ -30,22 +30,19 @@ class Run {
       : scenario_(scenario), request_(request), workload_(workload), workers_(workers) {}
 
   Result<RunResult> operator()() {
-    const Status ready = set_up();
-    if (!ready.ok()) return ready.error();
+    LONGHAUL_TRY(set_up());
     for (std::size_t step = result_.losses.size(); step < scenario_.train.steps && !is_over_;
          ++step) {
-      const Status done = one_step(step);
-      if (!done.ok()) return done.error();
+      LONGHAUL_TRY(one_step(step));
     }
     return finish();
   }
 
  private:
   Status set_up() {
-    const Result<ChosenRecipe> chosen = chosen_recipe(scenario_, request_.recipe);
-    if (!chosen.ok()) return chosen.error();
-    recipe_ = chosen->recipe;
-    lr_ = chosen->lr;
+    const ChosenRecipe chosen = LONGHAUL_TRY(chosen_recipe(scenario_, request_.recipe));
+    recipe_ = chosen.recipe;
+    lr_ = chosen.lr;
     Result<std::vector<SimulatedPeer>> peers = free_peers_of(scenario_);
     if (!recipe_.is_free) peers = peers_of(scenario_, request_.seed);
     if (!peers.ok()) return peers.error();
@@ -57,20 +54,18 @@ class Run {
     std::vector<Seconds> latencies;
     for (const SimulatedPeer& peer : *peers) latencies.push_back(peer.link.latency);
     times_ = std::make_unique<Timekeeper>(result_, std::move(latencies));
-    Result<EngineSetup> setup = engine_setup({.scenario = scenario_,
-                                              .recipe = {.recipe = recipe_, .lr = lr_},
-                                              .recipe_text = request_.recipe.text,
-                                              .seed = request_.seed},
-                                             workload_.layers());
-    if (!setup.ok()) return setup.error();
-    if (recipe_.planner != PlannerKind::kNone) start_planner(*peers, *setup);
+    EngineSetup setup = LONGHAUL_TRY(engine_setup({.scenario = scenario_,
+                                                   .recipe = {.recipe = recipe_, .lr = lr_},
+                                                   .recipe_text = request_.recipe.text,
+                                                   .seed = request_.seed},
+                                                  workload_.layers()));
+    if (recipe_.planner != PlannerKind::kNone) start_planner(*peers, setup);
     if (recipe_.is_two_way)
       network_->compress_means(
-          make_mean_compressor(*setup, workload_.initial_parameters().size(), workers_));
-    for (setup->slot = 0; setup->slot < scenario_.replicas.size(); ++setup->slot) {
-      seats_.push_back(std::make_unique<Seat>(*setup, workload_, *network_));
-      Status started = seats_.back()->replica().start(Deadline::max());
-      if (!started.ok()) return started;
+          make_mean_compressor(setup, workload_.initial_parameters().size(), workers_));
+    for (setup.slot = 0; setup.slot < scenario_.replicas.size(); ++setup.slot) {
+      seats_.push_back(std::make_unique<Seat>(setup, workload_, *network_));
+      LONGHAUL_TRY(seats_.back()->replica().start(Deadline::max()));
     }
     return request_.resume == nullptr ? Status(Done{}) : load(*request_.resume);
   }
@@ -94,24 +89,18 @@ class Run {
     if (planner_)
       return Error{ErrorCode::kMismatch, "a run with a planner cannot go on from a checkpoint"};
     for (std::size_t i = 0; i < seats_.size(); ++i) {
-      const Result<ByteView> bytes = state.blob(replica_name(i));
-      if (!bytes.ok()) return bytes.error();
-      const Result<State> own = state_from_bytes(*bytes);
-      if (!own.ok()) return own.error();
-      Status resumed = seats_[i]->replica().resume(*own);
-      if (!resumed.ok()) return resumed;
+      const ByteView bytes = LONGHAUL_TRY(state.blob(replica_name(i)));
+      const State own = LONGHAUL_TRY(state_from_bytes(bytes));
+      LONGHAUL_TRY(seats_[i]->replica().resume(own));
     }
-    const Result<ByteView> so_far = state.blob(kSoFar);
-    if (!so_far.ok()) return so_far.error();
+    const ByteView so_far = LONGHAUL_TRY(state.blob(kSoFar));
     std::istringstream events(
-        std::string(reinterpret_cast<const char*>(so_far->data()), so_far->size()));
-    Result<std::vector<RunResult>> runs = read_run_events(events);
-    if (!runs.ok()) return runs.error();
-    if (runs->size() != 1 || runs->front().losses.size() != seats_[0]->engine().steps_done())
+        std::string(reinterpret_cast<const char*>(so_far.data()), so_far.size()));
+    std::vector<RunResult> runs = LONGHAUL_TRY(read_run_events(events));
+    if (runs.size() != 1 || runs.front().losses.size() != seats_[0]->engine().steps_done())
       return Error{ErrorCode::kMismatch, "a checkpoint without the steps that were done"};
-    result_ = std::move(runs->front());
-    Status times = times_->load(state);
-    if (!times.ok()) return times;
+    result_ = std::move(runs.front());
+    LONGHAUL_TRY(times_->load(state));
     is_over_ = has_ended();
     return network_->load(state);
   }
@@ -136,8 +125,7 @@ class Run {
       times_->computed(step, i, network_->now(i) - step_time(i), network_->now(i));
     }
     result_.wire.emplace_back();
-    Status settled = network_->settle();
-    if (!settled.ok()) return settled;
+    LONGHAUL_TRY(network_->settle());
     std::vector<Seconds> before(seats_.size());
     std::vector<double> losses(seats_.size());
     workers_.run(seats_.size(), [&](std::size_t i) {
@@ -200,8 +188,7 @@ class Run {
   Result<RunResult> finish() {
     result_.virtual_time = latest();
     for (const std::unique_ptr<Seat>& seat : seats_) {
-      const Result<StepFacts> drained = seat->replica().finish(Deadline::max());
-      if (!drained.ok()) return drained.error();
+      (void)LONGHAUL_TRY(seat->replica().finish(Deadline::max()));
       result_.non_finite_steps += seat->engine().non_finite_steps();
     }
     const std::span shared = seats_[0]->engine().shared();

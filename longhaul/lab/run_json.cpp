@@ -106,9 +106,8 @@ Json run_json(const RunResult& run) {
 }
 
 Result<RunResult> run_from_json(const Json& json) {
-  const Result<Plan> plan = plan_from_json(json);
-  if (!plan.ok()) return plan.error();
-  RunResult run{.plan = *plan};
+  const Plan plan = LONGHAUL_TRY(plan_from_json(json));
+  RunResult run{.plan = plan};
   run.recipe = json.at("recipe");
   run.settings = json.at("settings");
   run.seed = json.at("seed");
@@ -144,11 +143,10 @@ Json plan_point_json(const PlanPoint& point) {
 }
 
 Result<PlanPoint> plan_point_from_json(const Json& json) {
-  const Result<Plan> plan = plan_from_json(json);
-  if (!plan.ok()) return plan.error();
+  const Plan plan = LONGHAUL_TRY(plan_from_json(json));
   return PlanPoint{.step = json.at("step"),
                    .time = Seconds(number_or_nan(json, "time_s")),
-                   .plan = *plan,
+                   .plan = plan,
                    .predicted_step_time = Seconds(number_or_nan(json, "predicted_step_time_s")),
                    .reason = json.at("reason")};
 }

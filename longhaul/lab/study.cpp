@@ -42,13 +42,11 @@ Result<std::vector<RecipeChoice>> choices_of(const StudyRequest& request,
   if (texts.empty()) texts = {"auto"};
   std::vector<RecipeChoice> choices;
   for (const std::string& text : texts) {
-    Result<RecipeChoice> choice = parse_recipe_choice(text);
-    if (!choice.ok()) return choice.error();
-    const Result<ChosenRecipe> chosen = chosen_recipe(scenario, *choice);
-    if (!chosen.ok()) return chosen.error();
+    RecipeChoice choice = LONGHAUL_TRY(parse_recipe_choice(text));
+    (void)LONGHAUL_TRY(chosen_recipe(scenario, choice));
     if (std::ranges::find(choices, text, &RecipeChoice::text) != choices.end())
       return wrong_use("--recipe: expected each recipe once, got " + text + " twice");
-    choices.push_back(std::move(choice).value());
+    choices.push_back(std::move(choice));
   }
   return choices;
 }
@@ -67,14 +65,12 @@ Result<std::vector<StudyPoint>> study_points(const StudyRequest& request) {
   for (const std::vector<Setting>& chosen : combinations(request.grid)) {
     std::vector<Setting> settings = request.settings;
     settings.insert(settings.end(), chosen.begin(), chosen.end());
-    Result<Scenario> scenario = load_scenario(request.scenario, request.catalogue, settings);
-    if (!scenario.ok()) return scenario.error();
-    Result<std::vector<RecipeChoice>> recipes = choices_of(request, *scenario);
-    if (!recipes.ok()) return recipes.error();
+    Scenario scenario = LONGHAUL_TRY(load_scenario(request.scenario, request.catalogue, settings));
+    std::vector<RecipeChoice> recipes = LONGHAUL_TRY(choices_of(request, scenario));
     std::vector<std::uint64_t> seeds = request.seeds;
-    if (seeds.empty()) seeds = {scenario->train.seed};
+    if (seeds.empty()) seeds = {scenario.train.seed};
     for (const std::uint64_t seed : seeds) {
-      points.push_back({*scenario, text_of(chosen), seed, *recipes});
+      points.push_back({scenario, text_of(chosen), seed, recipes});
       points.back().scenario.train.seed = seed;
     }
   }

@@ -101,12 +101,11 @@ void Timekeeper::save(State& state) const {
 }
 
 Status Timekeeper::load(const State& state) {
-  const auto numbers = state.value<std::vector<double>>(kTrips);
-  if (!numbers.ok()) return numbers.error();
+  const auto numbers = LONGHAUL_TRY(state.value<std::vector<double>>(kTrips));
   const Error damaged{ErrorCode::kMismatch, "a checkpoint with damaged round trips"};
-  if (numbers->size() % kTripNumbers != 0 || run_.spent.size() != trips_.size()) return damaged;
-  for (std::size_t i = 0; i < numbers->size(); i += kTripNumbers) {
-    const double* one = &(*numbers)[i];
+  if (numbers.size() % kTripNumbers != 0 || run_.spent.size() != trips_.size()) return damaged;
+  for (std::size_t i = 0; i < numbers.size(); i += kTripNumbers) {
+    const double* one = &numbers[i];
     if (!(one[0] >= 0 && one[0] < static_cast<double>(trips_.size()))) return damaged;
     trips_[static_cast<std::size_t>(one[0])][{.step = static_cast<std::uint64_t>(one[1]),
                                               .part = static_cast<std::uint32_t>(one[2])}] = {

@@ -150,19 +150,18 @@ RateTrace RateTrace::scaled_to(Bandwidth wanted) const {
 }
 
 Result<RateTrace> parse_csv_trace(std::string_view text) {
-  const Result<std::vector<Sample>> samples = read_samples(text);
-  if (!samples.ok()) return samples.error();
-  const std::size_t count = samples->size();
+  const std::vector<Sample> samples = LONGHAUL_TRY(read_samples(text));
+  const std::size_t count = samples.size();
   if (count < 2)
     return Error{ErrorCode::kInvalidArgument, "trace: expected at least two rows of t_s,mbps"};
   std::vector<RateStep> steps;
   double megabits = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t from = std::min(i, count - 2);
-    const double length = (*samples)[from + 1].time_s - (*samples)[from].time_s;
+    const double length = samples[from + 1].time_s - samples[from].time_s;
     steps.push_back({.duration = Seconds(length),
-                     .rate = {.bytes_per_second = (*samples)[i].mbps * kBytesPerMegabit}});
-    megabits += (*samples)[i].mbps * length;
+                     .rate = {.bytes_per_second = samples[i].mbps * kBytesPerMegabit}});
+    megabits += samples[i].mbps * length;
   }
   if (megabits * kBytesPerMegabit < 1)
     return Error{ErrorCode::kInvalidArgument, "trace: not one byte passes in all of it"};

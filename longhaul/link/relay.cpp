@@ -18,7 +18,7 @@ Result<std::unique_ptr<Relay>> Relay::start(const RelaySetup& setup) {
   }
   auto loop =
       std::make_unique<RelayLoop>(asio::ip::tcp::endpoint(address, setup.target_port), setup.link);
-  if (Status listening = loop->listen(); !listening.ok()) return std::move(listening).error();
+  LONGHAUL_TRY(loop->listen());
   return std::unique_ptr<Relay>(new Relay(std::move(loop)));
 }
 

@@ -110,11 +110,9 @@ Result<Plan> read_knobs(const Json& values, const std::string& prefix) {
   plan.schedule = reader.optional("schedule", Plan{}.schedule);
   const auto merge_name = reader.template required<std::string>("merge");
   if (!reader.status.ok()) return reader.status.error();
-  const Result<Merge> merge = parse_merge(merge_name);
-  if (!merge.ok()) return merge.error();
-  plan.merge = *merge;
-  Status within_limits = check_plan_limits(plan);
-  if (!within_limits.ok()) return within_limits.error();
+  const Merge merge = LONGHAUL_TRY(parse_merge(merge_name));
+  plan.merge = merge;
+  LONGHAUL_TRY(check_plan_limits(plan));
   return plan;
 }
 

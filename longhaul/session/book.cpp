@@ -103,11 +103,10 @@ void Book::submit(Update update) {
 }
 
 Result<Mean> Book::collect(RoundId round, Deadline deadline) {
-  Result<Mean> mean = exchange_.collect(round, deadline);
-  if (!mean.ok()) return mean;
+  Mean mean = LONGHAUL_TRY(exchange_.collect(round, deadline));
   if (replica_->restarts() != restarts_) begin_life();
-  settle(*mean);
-  if (loses_returned) mean->returned = {};
+  settle(mean);
+  if (loses_returned) mean.returned = {};
   return mean;
 }
 

@@ -26,14 +26,13 @@ Result<HubAccess> hub_access(const std::string& invite, const std::string& hub,
     return wrong("expected either --invite FILE, or --hub HOST:PORT with --name NAME");
   if (!hub.empty()) return without_tls(hub, name);
   if (!name.empty()) return wrong("--name: the invite has it");
-  const Result<access::Invite> read = access::read_invite(invite, access::wall_now());
-  if (!read.ok()) return read.error();
-  return HubAccess{.address = read->address,
-                   .name = read->name,
-                   .token = read->token,
-                   .tls = TlsKeys{.authority = read->ca_pem,
-                                  .certificate = read->identity.certificate_pem,
-                                  .key = read->identity.key_pem}};
+  const access::Invite read = LONGHAUL_TRY(access::read_invite(invite, access::wall_now()));
+  return HubAccess{.address = read.address,
+                   .name = read.name,
+                   .token = read.token,
+                   .tls = TlsKeys{.authority = read.ca_pem,
+                                  .certificate = read.identity.certificate_pem,
+                                  .key = read.identity.key_pem}};
 }
 
 }  // namespace longhaul

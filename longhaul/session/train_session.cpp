@@ -52,10 +52,9 @@ Status TrainSession::prepare_checkpoints() {
 }
 
 Status TrainSession::join() {
-  Result<ClientSetup> client = take_client_setup();
-  if (!client.ok()) return client.error();
-  const std::optional<std::uint32_t> wanted = client->slot;
-  client_ = std::make_unique<HubClient>(std::move(client).value(), connector_, clock_);
+  ClientSetup client = LONGHAUL_TRY(take_client_setup());
+  const std::optional<std::uint32_t> wanted = client.slot;
+  client_ = std::make_unique<HubClient>(std::move(client), connector_, clock_);
   duty_ =
       std::make_unique<EvaluationDuty>(options_.job.scenario.eval, workload_, *client_, observer_);
   const Result<Place> place =
@@ -74,14 +73,13 @@ Status TrainSession::join() {
 
 Status TrainSession::begin(std::size_t slot) {
   slot_ = slot;
-  Result<EngineSetup> engine = engine_setup(options_.job, workload_.layers());
-  if (!engine.ok()) return engine.error();
-  engine->slot = slot_;
+  EngineSetup engine = LONGHAUL_TRY(engine_setup(options_.job, workload_.layers()));
+  engine.slot = slot_;
   const Seconds pace = options_.job.scenario.replicas[slot_].step_time;
   learner_ = workload_.make_learner(slot_);
   book_ = std::make_unique<Book>(book_file_, slot_, *learner_, *client_);
   replica_ =
-      std::make_unique<Replica>(Replica::Setup{.engine = *engine,
+      std::make_unique<Replica>(Replica::Setup{.engine = engine,
                                                .workers = workers_,
                                                .clock = clock_,
                                                .step_time = options_.is_paced ? pace : Seconds{}},
@@ -90,7 +88,7 @@ Status TrainSession::begin(std::size_t slot) {
                        ? replica_->resume(*options_.checkpoint)
                        : patiently([&](Deadline deadline) { return replica_->start(deadline); });
   if (!started.ok()) return started;
-  book_->watch(*replica_, engine->clip);
+  book_->watch(*replica_, engine.clip);
   saved_step_ = replica_->engine().steps_done();
   saved_at_ = clock_.now();
   observer_.on_start(slot_, saved_step_);
@@ -102,9 +100,8 @@ Status TrainSession::begin(std::size_t slot) {
 Result<ClientSetup> TrainSession::take_client_setup() {
   ClientSetup setup = std::move(options_.client);  // the model in it is not needed twice
   if (!options_.checkpoint) return setup;
-  const auto slot = options_.checkpoint->value<std::uint64_t>(kSlot);
-  if (!slot.ok()) return slot.error();
-  setup.slot = static_cast<std::uint32_t>(*slot);
+  const auto slot = LONGHAUL_TRY(options_.checkpoint->value<std::uint64_t>(kSlot));
+  setup.slot = static_cast<std::uint32_t>(slot);
   Status stands = stand_at(*options_.checkpoint, setup);
   if (!stands.ok()) return std::move(stands).error().within(options_.checkpoints.file.string());
   return setup;
@@ -188,8 +185,7 @@ void TrainSession::save_if_due() {
 }
 
 Result<Ending> TrainSession::interrupt() {
-  const Status written = write_checkpoint();
-  if (!written.ok()) return written.error();
+  LONGHAUL_TRY(write_checkpoint());
   return Ending::kInterrupted;
 }
 

@@ -76,14 +76,13 @@ class AnchorRule final : public MergeRule {
   }
 
   Status load(Extent /*extent*/, const State& state, std::span<const RoundId> in_flight) override {
-    const auto shares = state.value<std::vector<double>>("shares");
-    if (!shares.ok()) return shares.error();
-    if (shares->size() != in_flight.size())
+    const auto shares = LONGHAUL_TRY(state.value<std::vector<double>>("shares"));
+    if (shares.size() != in_flight.size())
       return Error{ErrorCode::kMismatch, "shares: not one for each round in flight"};
     Status loaded = load_tensor("anchor_velocity", state, velocity_);
     for (std::size_t i = 0; i < in_flight.size() && loaded.ok(); ++i) {
-      Round& round = unmerged_.emplace_back(Round{
-          .round = in_flight[i], .anchor = anchor_, .share = static_cast<float>((*shares)[i])});
+      Round& round = unmerged_.emplace_back(
+          Round{.round = in_flight[i], .anchor = anchor_, .share = static_cast<float>(shares[i])});
       loaded = load_tensor(name_in_round("anchor", round.round), state, round.anchor);
     }
     return loaded;

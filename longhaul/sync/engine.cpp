@@ -272,16 +272,14 @@ Status Engine::check_mean(const Mean& mean, RoundId round) const {
 
 // The oldest of its part.
 Status Engine::merge_round(RoundId round, Deadline deadline) {
-  const Result<Mean> mean = exchange_.collect(round, deadline);
-  if (!mean.ok()) return mean.error();
-  Status fits = check_mean(*mean, round);
-  if (!fits.ok()) return fits;
-  if (!mean->returned.empty())
-    rule_->take_back(now(), round, parts_.at(round.part), mean->returned.view());
+  const Mean mean = LONGHAUL_TRY(exchange_.collect(round, deadline));
+  LONGHAUL_TRY(check_mean(mean, round));
+  if (!mean.returned.empty())
+    rule_->take_back(now(), round, parts_.at(round.part), mean.returned.view());
   in_flight_.erase(std::ranges::lower_bound(in_flight_, round));
-  merge(*mean);
-  if (mean->next_plan && (!next_plan_ || next_plan_round_ < round)) {
-    next_plan_ = mean->next_plan;
+  merge(mean);
+  if (mean.next_plan && (!next_plan_ || next_plan_round_ < round)) {
+    next_plan_ = mean.next_plan;
     next_plan_round_ = round;
   }
   return Done{};
@@ -308,8 +306,7 @@ Status Engine::merge_before(std::uint32_t part, Deadline deadline) {
   for (;;) {
     const auto oldest = std::ranges::find(in_flight_, part, &RoundId::part);
     if (oldest == in_flight_.end() || oldest->step + delay > step_) return Done{};
-    Status merged = merge_round(*oldest, deadline);
-    if (!merged.ok()) return merged;
+    LONGHAUL_TRY(merge_round(*oldest, deadline));
   }
 }
 
@@ -318,8 +315,7 @@ Status Engine::end_step(Deadline deadline) {
   LONGHAUL_CHECK(is_half_done());
   const auto delay = static_cast<std::uint64_t>(plan_.delay_steps);
   while (!in_flight_.empty() && in_flight_.front().step + delay <= step_) {
-    Status merged = merge_round(in_flight_.front(), deadline);
-    if (!merged.ok()) return merged;
+    LONGHAUL_TRY(merge_round(in_flight_.front(), deadline));
   }
   go_on();
   return Done{};
@@ -348,8 +344,7 @@ void Engine::change_plan(const Plan& plan) {
 
 Status Engine::drain(Deadline deadline) {
   while (!in_flight_.empty()) {
-    Status merged = merge_round(in_flight_.front(), deadline);
-    if (!merged.ok()) return merged;
+    LONGHAUL_TRY(merge_round(in_flight_.front(), deadline));
   }
   if (setup_.computes) rule_->place(now());
   // Everything is told: what separates the replica from the shared model is rounding.

@@ -33,9 +33,8 @@ Error mismatch(std::string what) { return {ErrorCode::kMismatch, std::move(what)
 bool is_late_or_ahead(Merge merge) { return merge == Merge::kLate || merge == Merge::kAhead; }
 
 Result<Plan> read_plan(const std::string& name, const State& state, const EngineSetup& setup) {
-  Result<Plan> plan = load_plan(name, state);
-  if (!plan.ok()) return plan;
-  Status checked = check_plan(*plan, setup);
+  Plan plan = LONGHAUL_TRY(load_plan(name, state));
+  Status checked = check_plan(plan, setup);
   if (!checked.ok()) return std::move(checked).error().within(name);
   return plan;
 }
@@ -91,10 +90,9 @@ bool is_born(const RoundId& round, const EnginePosition& position) {
 }
 
 Result<std::vector<bool>> read_ready(const State& state, std::size_t parts) {
-  const auto ready = state.value<std::vector<std::uint64_t>>("ready");
-  if (!ready.ok()) return ready.error();
+  const auto ready = LONGHAUL_TRY(state.value<std::vector<std::uint64_t>>("ready"));
   std::vector<bool> is_ready(parts);
-  for (const std::uint64_t part : *ready) {
+  for (const std::uint64_t part : ready) {
     if (part >= parts || is_ready[part]) return mismatch("ready: not parts of the model");
     is_ready[part] = true;
   }
@@ -127,8 +125,7 @@ Result<EnginePosition> read_position(const State& state, const EngineSetup& setu
   const auto was_born = [&](const RoundId& round) { return is_born(round, position); };
   if (!std::ranges::all_of(position.in_flight, was_born))
     return mismatch("in_flight: not up to the step");
-  Status period = read_period(state, setup, position);
-  if (!period.ok()) return std::move(period).error();
+  LONGHAUL_TRY(read_period(state, setup, position));
   if (!has_rounds_of_step(position)) return mismatch("in_flight: without the round of the step");
   return position;
 }
@@ -156,10 +153,8 @@ Status check_parts(const Plan& plan, const EngineSetup& setup) {
 }  // namespace
 
 Status check_plan(const Plan& plan, const EngineSetup& setup) {
-  Status within_limits = check_plan_limits(plan, setup.replicas);
-  if (!within_limits.ok()) return within_limits;
-  Status fits_parts = check_parts(plan, setup);
-  if (!fits_parts.ok()) return fits_parts;
+  LONGHAUL_TRY(check_plan_limits(plan, setup.replicas));
+  LONGHAUL_TRY(check_parts(plan, setup));
   const Merge own = setup.recipe.plan.merge;
   const bool can_change = is_late_or_ahead(plan.merge) && is_late_or_ahead(own);
   if (plan.merge != own && !can_change) {
@@ -242,27 +237,21 @@ struct Engine::Loaded {
 };
 
 Result<Engine::Loaded> Engine::read_shared(const State& state) const {
-  Result<EnginePosition> position = read_position(state, setup_, parts_.size());
-  if (!position.ok()) return position.error();
-  const Result<Plan> plan = read_plan("plan", state, setup_);
-  if (!plan.ok()) return plan.error();
-  Loaded loaded{.position = std::move(position).value(),
-                .plan = *plan,
-                .squares = std::vector<double>(parts_.size())};
+  EnginePosition position = LONGHAUL_TRY(read_position(state, setup_, parts_.size()));
+  const Plan plan = LONGHAUL_TRY(read_plan("plan", state, setup_));
+  Loaded loaded{
+      .position = std::move(position), .plan = plan, .squares = std::vector<double>(parts_.size())};
   if (state.values.contains("next_plan.merge")) {
-    const Result<Plan> next = read_plan("next_plan", state, setup_);
-    if (!next.ok()) return next.error();
-    const auto round = state.value<std::vector<std::uint64_t>>("next_plan_round");
-    if (!round.ok()) return round.error();
-    if (round->size() != 2 || round->back() >= parts_.size())
+    const Plan next = LONGHAUL_TRY(read_plan("next_plan", state, setup_));
+    const auto round = LONGHAUL_TRY(state.value<std::vector<std::uint64_t>>("next_plan_round"));
+    if (round.size() != 2 || round.back() >= parts_.size())
       return mismatch("next_plan_round: not a step and a part");
-    loaded.next_plan = *next;
-    loaded.next_plan_round = {.step = round->front(),
-                              .part = static_cast<std::uint32_t>(round->back())};
+    loaded.next_plan = next;
+    loaded.next_plan_round = {.step = round.front(),
+                              .part = static_cast<std::uint32_t>(round.back())};
   }
   loaded.shared.resize(parameters_.size());
-  Status shared_loaded = load_tensor("shared", state, loaded.shared);
-  if (!shared_loaded.ok()) return std::move(shared_loaded).error();
+  LONGHAUL_TRY(load_tensor("shared", state, loaded.shared));
   loaded.parameters = loaded.shared;
   return loaded;
 }
@@ -274,17 +263,14 @@ Status Engine::read_codecs(Extent extent, const State& state, Loaded& loaded) co
     std::vector<float>& read = loaded.codecs.emplace_back();
     if (extent == Extent::kShared && !codec.shares_state()) continue;
     read.resize(codec.state().size());
-    Status codec_loaded = load_tensor(codec_name(i), state, read);
-    if (!codec_loaded.ok()) return codec_loaded;
+    LONGHAUL_TRY(load_tensor(codec_name(i), state, read));
   }
   return Done{};
 }
 
 Status Engine::read_own(const State& state, Loaded& loaded) {
-  Status position = has_local_steps(loaded.plan.merge)
-                        ? load_tensor(kPosition, state, loaded.parameters)
-                        : Done{};
-  if (!position.ok()) return position;
+  LONGHAUL_TRY(has_local_steps(loaded.plan.merge) ? load_tensor(kPosition, state, loaded.parameters)
+                                                  : Done{});
   const auto steps = state.value<std::uint64_t>("non_finite_steps");
   const auto in_a_row = state.value<std::uint64_t>("non_finite_in_a_row");
   if (!steps.ok()) return steps.error();
@@ -306,24 +292,18 @@ Status Engine::read_own(const State& state, Loaded& loaded) {
 }
 
 Result<Engine::Loaded> Engine::read(Extent extent, const State& state) const {
-  Status kind = check_kind(extent, state);
-  if (!kind.ok()) return std::move(kind).error();
-  Result<Loaded> loaded = read_shared(state);
-  if (!loaded.ok()) return loaded;
-  loaded->optimizer = make_optimizer();
-  if (extent == Extent::kReplica || !has_local_steps(loaded->plan.merge)) {
-    Status optimizer = loaded->optimizer->load(state);
-    if (!optimizer.ok()) return std::move(optimizer).error();
+  LONGHAUL_TRY(check_kind(extent, state));
+  Loaded loaded = LONGHAUL_TRY(read_shared(state));
+  loaded.optimizer = make_optimizer();
+  if (extent == Extent::kReplica || !has_local_steps(loaded.plan.merge)) {
+    LONGHAUL_TRY(loaded.optimizer->load(state));
   }
-  loaded->rule = make_merge_rule(rule_setup(loaded->plan.merge), loaded->shared, parameters_,
-                                 *loaded->optimizer, workers_);
-  const std::deque<RoundId>& rounds = loaded->position.in_flight;
-  Status rule = loaded->rule->load(extent, state, std::vector(rounds.begin(), rounds.end()));
-  if (!rule.ok()) return std::move(rule).error();
-  Status codecs = read_codecs(extent, state, *loaded);
-  if (!codecs.ok()) return std::move(codecs).error();
-  Status own = extent == Extent::kReplica ? read_own(state, *loaded) : Done{};
-  if (!own.ok()) return std::move(own).error();
+  loaded.rule = make_merge_rule(rule_setup(loaded.plan.merge), loaded.shared, parameters_,
+                                *loaded.optimizer, workers_);
+  const std::deque<RoundId>& rounds = loaded.position.in_flight;
+  LONGHAUL_TRY(loaded.rule->load(extent, state, std::vector(rounds.begin(), rounds.end())));
+  LONGHAUL_TRY(read_codecs(extent, state, loaded));
+  LONGHAUL_TRY(extent == Extent::kReplica ? read_own(state, loaded) : Done{});
   return loaded;
 }
 

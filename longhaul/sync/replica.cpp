@@ -42,21 +42,19 @@ std::unique_ptr<Engine> Replica::make_engine(const Plan& plan) {
 }
 
 Status Replica::start(Deadline deadline) {
-  const Result<std::optional<Plan>> told = membership_.first_plan(deadline);
-  if (!told.ok()) return told.error();
-  const Plan plan = told->value_or(setup_.engine.recipe.plan);
+  const std::optional<Plan> told = LONGHAUL_TRY(membership_.first_plan(deadline));
+  const Plan plan = told.value_or(setup_.engine.recipe.plan);
   Status fits = check_hub_plan(plan, setup_.engine);
   if (!fits.ok()) return std::move(fits).error().within("plan of the hub");
   engine_ = make_engine(plan);
   // Who comes late has the hub's state, and nothing before it: no checkpoint can be of the plan
   // that was only guessed.
-  return *told ? Done{} : replace_state();
+  return told ? Done{} : replace_state();
 }
 
 Status Replica::resume(const State& checkpoint, SentUpdates sent) {
   engine_ = make_engine(setup_.engine.recipe.plan);
-  Status loaded = engine_->load(checkpoint);
-  if (!loaded.ok()) return loaded;
+  LONGHAUL_TRY(engine_->load(checkpoint));
   Status fits = check_hub_plan(engine_->plan(), setup_.engine);
   if (!fits.ok()) return std::move(fits).error().within("checkpoint");
   sent_ = std::move(sent);
@@ -84,8 +82,7 @@ Status Replica::replace_state() {
   const State state = membership_.take_snapshot();
   sent_.clear();
   engine_ = make_engine(setup_.engine.recipe.plan);
-  Status loaded = engine_->load_shared(state);
-  if (!loaded.ok()) return loaded;
+  LONGHAUL_TRY(engine_->load_shared(state));
   ++restarts_;
   replaced.to_step = engine_->steps_done();
   replaced_ = replaced;
@@ -142,8 +139,7 @@ Result<Stance> Replica::begin_step(Deadline deadline) {
     const Result<Stance> stance =
         membership_.stance(engine_->steps_done(), engine_->next_rounds().back(), deadline);
     if (!stance.ok() || *stance == Stance::kFinish) return stance;
-    const Status done = *stance == Stance::kRestart ? replace_state() : submit(*stance);
-    if (!done.ok()) return done.error();
+    LONGHAUL_TRY(*stance == Stance::kRestart ? replace_state() : submit(*stance));
   }
   return facts_.stance;
 }
@@ -154,8 +150,7 @@ Result<StepFacts> Replica::end_step(Deadline deadline) {
   if (!merged.ok()) {
     // The state was replaced while it waited.
     if (merged.error().code != ErrorCode::kMismatch) return merged.error();
-    const Status replaced = replace_state();
-    if (!replaced.ok()) return replaced.error();
+    LONGHAUL_TRY(replace_state());
     return StepFacts{.stance = Stance::kRestart, .loss = facts_.loss};
   }
   facts_.messages = exchange_.take_times();
@@ -168,9 +163,8 @@ Result<StepFacts> Replica::end_step(Deadline deadline) {
 
 Result<StepFacts> Replica::step(Deadline deadline) {
   for (;;) {
-    const Result<Stance> stance = begin_step(deadline);
-    if (!stance.ok()) return stance.error();
-    if (*stance == Stance::kFinish) return at_the_end();
+    const Stance stance = LONGHAUL_TRY(begin_step(deadline));
+    if (stance == Stance::kFinish) return at_the_end();
     Result<StepFacts> facts = end_step(deadline);
     if (!facts.ok() || facts->stance != Stance::kRestart) return facts;
   }
@@ -200,8 +194,7 @@ Status Replica::settle(Deadline deadline) {
       continue;
     }
     if (here.error().code != ErrorCode::kMismatch) return here;
-    Status replaced = replace_state();
-    if (!replaced.ok()) return replaced;
+    LONGHAUL_TRY(replace_state());
     i = 0;
   }
   return Done{};
@@ -214,8 +207,7 @@ Result<StepFacts> Replica::finish(Deadline deadline) {
     const Status drained = engine_->drain(deadline);
     if (drained.ok()) return at_the_end();
     if (drained.error().code != ErrorCode::kMismatch) return drained.error();
-    const Status replaced = replace_state();
-    if (!replaced.ok()) return replaced.error();
+    LONGHAUL_TRY(replace_state());
   }
 }
 

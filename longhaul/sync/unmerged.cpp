@@ -86,30 +86,26 @@ void Unmerged::save(Extent extent, State& state) const {
 }
 
 Status Unmerged::load(Extent extent, const State& state, std::span<const RoundId> rounds) {
-  const auto units = state.value<std::vector<std::string>>("units");
-  if (!units.ok()) return units.error();
-  if (units->size() != rounds.size())
+  const auto units = LONGHAUL_TRY(state.value<std::vector<std::string>>("units"));
+  if (units.size() != rounds.size())
     return Error{ErrorCode::kMismatch, "units: not one for each round in flight"};
   std::vector<double> weights(rounds.size(), 1.0);
   if (extent == Extent::kReplica) {
-    const auto saved = state.value<std::vector<double>>("weights");
-    if (!saved.ok()) return saved.error();
-    if (saved->size() != rounds.size())
+    const auto saved = LONGHAUL_TRY(state.value<std::vector<double>>("weights"));
+    if (saved.size() != rounds.size())
       return Error{ErrorCode::kMismatch, "weights: not one for each round in flight"};
-    weights = *saved;
+    weights = saved;
   }
   messages_.clear();
   for (std::size_t i = 0; i < rounds.size(); ++i) {
-    const Result<Unit> unit = parse_unit((*units)[i]);
-    if (!unit.ok()) return unit.error();
+    const Unit unit = LONGHAUL_TRY(parse_unit(units[i]));
     const std::string name = name_in_round("message", rounds[i]);
-    const Result<ByteView> payload =
-        extent == Extent::kReplica ? state.blob(name) : Result<ByteView>(ByteView());
-    if (!payload.ok()) return payload.error();
+    const ByteView payload =
+        LONGHAUL_TRY(extent == Extent::kReplica ? state.blob(name) : Result<ByteView>(ByteView()));
     Result<CheckedPayload> message =
-        CheckedPayload::check_update({payload->begin(), payload->end()}, part_of(rounds[i]).count);
+        CheckedPayload::check_update({payload.begin(), payload.end()}, part_of(rounds[i]).count);
     if (!message.ok()) return std::move(message).error().within(name);
-    add(rounds[i], *unit, std::move(message).value(), static_cast<float>(weights[i]));
+    add(rounds[i], unit, std::move(message).value(), static_cast<float>(weights[i]));
   }
   return Done{};
 }

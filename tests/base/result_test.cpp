@@ -72,5 +72,30 @@ TEST(ErrorCode, HasANameOfItsOwnForEachCode) {
   EXPECT_FALSE(names.contains("unknown"));
 }
 
+Result<int> halved(int number) {
+  if (number % 2 != 0) return Error{ErrorCode::kInvalidArgument, "odd"};
+  return number / 2;
+}
+
+Result<std::unique_ptr<int>> quartered(int number) {
+  const int half = LONGHAUL_TRY(halved(number));
+  return std::make_unique<int>(LONGHAUL_TRY(halved(half)));
+}
+
+Status check_quarter(int number) {
+  const std::unique_ptr<int> quarter = LONGHAUL_TRY(quartered(number));
+  if (*quarter == 0) return Error{ErrorCode::kMismatch, "zero"};
+  return Done{};
+}
+
+TEST(Try, TakesTheValueOrReturnsTheError) {
+  EXPECT_EQ(*quartered(12).value(), 3);
+  EXPECT_EQ(quartered(6).error().message, "odd");
+  EXPECT_EQ(quartered(7).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(check_quarter(4).ok());
+  EXPECT_EQ(check_quarter(0).error().message, "zero");
+  EXPECT_EQ(check_quarter(5).error().message, "odd");
+}
+
 }  // namespace
 }  // namespace longhaul
