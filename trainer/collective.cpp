@@ -21,8 +21,8 @@ std::string rank_text(std::size_t rank) { return "rank " + std::to_string(rank);
 
 }  // namespace
 
-Collective::Collective(const CollectiveOptions& options, AllGather& gather, const Clock& clock)
-    : options_(options),
+Collective::Collective(CollectiveOptions options, AllGather& gather, const Clock& clock)
+    : options_(std::move(options)),
       gather_(gather),
       clock_(clock),
       start_(clock.now()),
@@ -63,7 +63,7 @@ Status Collective::measure() {
 
 void Collective::run() {
   while (std::optional<Update> update = outbox_.pop()) {
-    Status done = turn(std::move(*update));
+    Status done = turn(*update);
     if (done.ok()) continue;
     {
       const MutexLock lock(mutex_);
@@ -138,7 +138,7 @@ Result<std::vector<CheckedPayload>> Collective::payloads_of(const std::vector<Tu
   return payloads;
 }
 
-Status Collective::turn(Update update) {
+Status Collective::turn(const Update& update) {
   const std::vector<Turn> turns = LONGHAUL_TRY(gather_turns(update));
   std::vector<CheckedPayload> payloads = LONGHAUL_TRY(payloads_of(turns, update));
   if (planner_) planner_->note(turns);

@@ -88,10 +88,10 @@ class Collective final : public Exchange, public Membership {
     Mean mean;
     Common common;
   };
-  Collective(const CollectiveOptions& options, AllGather& gather, const Clock& clock);
+  Collective(CollectiveOptions options, AllGather& gather, const Clock& clock);
   Status measure() EXCLUDES(mutex_);
   void run();
-  Status turn(Update update) EXCLUDES(mutex_);
+  Status turn(const Update& update) EXCLUDES(mutex_);
   Result<std::vector<Turn>> gather_turns(const Update& update) EXCLUDES(mutex_);
   Result<std::vector<ByteBuffer>> gather_payload(ByteView padded);
   Result<std::vector<CheckedPayload>> payloads_of(const std::vector<Turn>& turns,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -39,7 +40,7 @@ Domain<std::string> one_of(const std::vector<std::string>& names);
 template <typename T>
 Domain<T> one_of(const std::vector<std::pair<std::string, T>>& named) {
   std::vector<std::string> names;
-  for (const auto& [name, value] : named) names.push_back(name);
+  std::ranges::transform(named, std::back_inserter(names), &std::pair<std::string, T>::first);
   const Domain<std::string> texts = one_of(names);
   return {.expected = texts.expected,
           .read = [=](const RawValue& raw) -> std::optional<T> {

@@ -136,10 +136,10 @@ Status Replica::submit(Stance stance) {
 Result<Stance> Replica::begin_step(Deadline deadline) {
   LONGHAUL_CHECK(engine_ != nullptr);
   while (!engine_->is_half_done()) {
-    const Result<Stance> stance =
-        membership_.stance(engine_->steps_done(), engine_->next_rounds().back(), deadline);
-    if (!stance.ok() || *stance == Stance::kFinish) return stance;
-    LONGHAUL_TRY(*stance == Stance::kRestart ? replace_state() : submit(*stance));
+    const Stance stance = LONGHAUL_TRY(
+        membership_.stance(engine_->steps_done(), engine_->next_rounds().back(), deadline));
+    if (stance == Stance::kFinish) return stance;
+    LONGHAUL_TRY(stance == Stance::kRestart ? replace_state() : submit(stance));
   }
   return facts_.stance;
 }
