@@ -56,7 +56,8 @@ class TrainSession {
 
   // After run().
   [[nodiscard]] bool is_started() const { return is_started_; }
-  // All means are merged: the model is that of the end, or of the stop.
+  // All means are merged: the model is that of the end, or of the stop. False after a stop, if the
+  // hub was gone before its last means came.
   [[nodiscard]] bool is_merged() const { return is_merged_; }
   // Of kStopped and kInterrupted: the step that it goes on from; 0: not started.
   [[nodiscard]] std::uint64_t step() const { return step_; }

@@ -86,7 +86,8 @@ class TrainSessionTest : public ::testing::Test {
     const Result<Ending> ended = session.run();
     EXPECT_TRUE(ended.ok()) << ended.error().message;
     EXPECT_EQ(*ended, ending);
-    EXPECT_TRUE(session.is_merged());
+    // A hub that stops may be gone before its last means come; the checkpoint waits for them.
+    EXPECT_TRUE(session.is_merged() || ending == Ending::kStopped);
     const std::uint64_t digest = digest_of(session.engine().shared());
     session.leave();
     return digest;
