@@ -70,6 +70,13 @@ auto patiently(Try what) -> decltype(what(Deadline())) {
   }
 }
 
+std::vector<double> seconds_of(const std::vector<Seconds>& times) {
+  std::vector<double> seconds;
+  seconds.reserve(times.size());
+  for (const Seconds time : times) seconds.push_back(time.count());
+  return seconds;
+}
+
 class LightReplica {
  public:
   LightReplica(const Task& task, HubAccess access, std::optional<std::uint32_t> slot,
@@ -117,7 +124,8 @@ class LightReplica {
                       {"waiting_s", waiting_.count()},
                       {"sat_out", sat_out_},
                       {"restarts", replica.restarts()},
-                      {"reconnections", client.reconnections()}});
+                      {"reconnections", client.reconnections()},
+                      {"round_trips_s", seconds_of(client.round_trips())}});
     client.leave();  // when all is told: a hub that everyone has left ends
     return Done{};
   }

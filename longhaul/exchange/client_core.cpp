@@ -213,6 +213,7 @@ void ClientCore::on_control(Frame frame, TimePoint now) {
     c.ping.reset();
     const bool is_first = !round_trips_.least();
     round_trips_.add(now, took);
+    news_.on_round_trip(took);
     if (is_first) report({});
     add_lanes({.bytes_per_second = frame.pong().up_bytes_per_s()});
   } else if (frame.has_closed()) {

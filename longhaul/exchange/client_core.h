@@ -77,6 +77,7 @@ class ClientNews {
   virtual void on_finish(std::uint64_t last_step, v1::FinishCause cause) = 0;
   virtual void on_evaluate(bool is_on) = 0;                    // scoring is its duty, or is not
   virtual void on_evaluation(const v1::Evaluation& told) = 0;  // what another replica scored
+  virtual void on_round_trip(Seconds took) = 0;                // of a ping, as this thread saw it
   virtual void on_lost(const Error& why) = 0;                  // the connection, or a try at one
   virtual void on_failed(const Error& why) = 0;                // for good
   virtual void on_left() = 0;                                  // the hub knows that it leaves

@@ -16,6 +16,7 @@ constexpr Seconds kGoodbye{2.0};  // to hear that the hub has heard
 
 constexpr std::size_t kFewestMeans = 4;
 constexpr std::size_t kMostScores = 16;
+constexpr std::size_t kMostRoundTrips = 4096;
 
 std::size_t bytes_of(const Mean& mean) {
   std::size_t bytes = 0;
@@ -252,6 +253,11 @@ std::size_t HubClient::reconnections() const {
   return reconnections_;
 }
 
+std::vector<Seconds> HubClient::round_trips() const {
+  const MutexLock lock(mutex_);
+  return {round_trips_.begin(), round_trips_.end()};
+}
+
 std::vector<LinkNews> HubClient::take_link_news() {
   const MutexLock lock(mutex_);
   return std::exchange(link_news_, {});
@@ -322,6 +328,12 @@ void HubClient::on_evaluation(const v1::Evaluation& told) {
   const MutexLock lock(mutex_);
   if (scores_.size() >= kMostScores) scores_.erase(scores_.begin());
   scores_.push_back(score_from(told));
+}
+
+void HubClient::on_round_trip(Seconds took) {
+  const MutexLock lock(mutex_);
+  if (round_trips_.size() >= kMostRoundTrips) round_trips_.pop_front();
+  round_trips_.push_back(took);
 }
 
 // Told once, however often it is tried.

@@ -2,6 +2,7 @@
 // they are acknowledged, and comes back after every failure.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -68,6 +69,8 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
   // back to the residual, so a part of what is in counts twice.
   [[nodiscard]] std::size_t differing() const;
   [[nodiscard]] std::size_t reconnections() const;
+  // Of the last pings: how long the hub took to answer, and this client's thread to see it.
+  [[nodiscard]] std::vector<Seconds> round_trips() const;
   // Since the last call.
   [[nodiscard]] std::vector<LinkNews> take_link_news();
 
@@ -109,6 +112,7 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
   void on_finish(std::uint64_t last_step, v1::FinishCause cause) override;
   void on_evaluate(bool is_on) override;
   void on_evaluation(const v1::Evaluation& told) override;
+  void on_round_trip(Seconds took) override;
   void on_lost(const Error& why) override;
   void on_failed(const Error& why) override;
   void on_left() override;
@@ -141,6 +145,7 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
   std::size_t trained_life_ GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ GUARDED_BY(mutex_);
   std::size_t reconnections_ GUARDED_BY(mutex_) = 0;
+  std::deque<Seconds> round_trips_ GUARDED_BY(mutex_);
   std::size_t differing_ GUARDED_BY(mutex_) = 0;
   bool is_lost_ GUARDED_BY(mutex_) = false;  // and told of
   bool has_left_ GUARDED_BY(mutex_) = false;

@@ -50,6 +50,7 @@ struct NewsBook final : ClientNews {
   void on_finish(std::uint64_t /*last_step*/, v1::FinishCause /*cause*/) override {}
   void on_evaluate(bool is_on) override { is_evaluator = is_on; }
   void on_evaluation(const v1::Evaluation& told) override { evaluations.push_back(told.step()); }
+  void on_round_trip(Seconds took) override { round_trips.push_back(took); }
   void on_lost(const Error& why) override { lost.push_back(why.message); }
   void on_failed(const Error& why) override { failure = why; }
   void on_left() override { has_left = true; }
@@ -62,6 +63,7 @@ struct NewsBook final : ClientNews {
   int restarts = 0;
   bool is_evaluator = false;
   std::vector<std::uint64_t> evaluations;  // steps of what others scored
+  std::vector<Seconds> round_trips;
   std::vector<std::string> lost;
   std::optional<Error> failure;
   bool has_left = false;

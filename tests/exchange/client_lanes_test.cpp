@@ -75,6 +75,13 @@ TEST_F(FastPathTest, APathThatHasBecomeLongerIsToldAfterHalfAMinute) {
   EXPECT_NEAR(told(), 0.1, 1e-6);
 }
 
+TEST_F(FastPathTest, EveryRoundTripIsTold) {
+  pass(0.5, 40e6);
+  ASSERT_EQ(news_.round_trips.size(), 2U);
+  EXPECT_NEAR(news_.round_trips[0].count(), 0.2, 1e-6);
+  EXPECT_NEAR(news_.round_trips[1].count(), 0.5, 1e-6);
+}
+
 TEST_F(FastPathTest, ALaneThatCannotComeBesideTheOthersIsNoLoss) {
   for (StreamId id = 3; id < 9; ++id) written(id);
   core_.on_event({.stream = 9, .what = StreamClosed{{ErrorCode::kClosed, "refused"}}}, now_);
