@@ -81,8 +81,10 @@ bool is_unfinished(const Path& path) {
          number.find_first_not_of("0123456789-", 1) == std::string::npos;
 }
 
-Status write_and_rename(const NewFile& fresh, ByteView bytes, const Path& path) {
-  if (!write_all(fresh.file, bytes)) return failed_to("write", fresh.path);
+Status write_and_rename(const NewFile& fresh, std::span<const ByteView> pieces, const Path& path) {
+  for (const ByteView bytes : pieces) {
+    if (!write_all(fresh.file, bytes)) return failed_to("write", fresh.path);
+  }
   if (::fsync(fresh.file.descriptor()) != 0) return failed_to("sync", fresh.path);
   if (std::rename(fresh.path.c_str(), path.c_str()) != 0) return failed_to("replace", path);
   return Done{};
@@ -142,17 +144,25 @@ Error too_long(const Path& path, std::size_t most_bytes) {
           path.string() + ": longer than " + std::to_string(most_bytes) + " bytes"};
 }
 
-}  // namespace
-
-Status write_file_atomically(const Path& path, ByteView bytes, FileAccess access) {
+Status write_pieces(const Path& path, std::span<const ByteView> pieces, FileAccess access) {
   const NewFile fresh = open_beside(path, access);
   if (!fresh.file.is_open()) return failed_to("create", fresh.path);
-  Status written = write_and_rename(fresh, bytes, path);
+  Status written = write_and_rename(fresh, pieces, path);
   if (!written.ok()) {
     ::unlink(fresh.path.c_str());
     return written;
   }
   return sync_directory_of(path);
+}
+
+}  // namespace
+
+Status write_file_atomically(const Path& path, ByteView bytes, FileAccess access) {
+  return write_pieces(path, {&bytes, 1}, access);
+}
+
+Status write_rope_atomically(const Path& path, const ByteRope& bytes) {
+  return write_pieces(path, bytes.pieces(), FileAccess::kUsual);
 }
 
 bool is_standard_output(const Path& path) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "longhaul/base/byte_rope.h"
 #include "longhaul/base/bytes.h"
 #include "longhaul/base/result.h"
 
@@ -20,6 +21,7 @@ enum class FileAccess : std::uint8_t {
 // Every error names the file.
 Status write_file_atomically(const std::filesystem::path& path, ByteView bytes,
                              FileAccess access = FileAccess::kUsual);
+Status write_rope_atomically(const std::filesystem::path& path, const ByteRope& bytes);
 
 // A file that a user names for a result. Other than files of a run, it may be anything, or
 // anywhere.

@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -73,21 +74,25 @@ std::string_view text_in(ByteView bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// XXH3 of the whole file, with zeros for the digits that tell it. Precondition: it has these
-// digits.
-std::string checksum_of(ByteView file) {
+// XXH3 of a whole file that is made of these pieces.
+std::string checksum_of(std::span<const ByteView> pieces) {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> sum(XXH3_createState(),
                                                                      &XXH3_freeState);
   LONGHAUL_CHECK(sum != nullptr);
   XXH3_64bits_reset(sum.get());
-  for (const ByteView bytes : {file.first(kChecksumBegin), bytes_of_text(kNoChecksum),
-                               file.subspan(kChecksumBegin + kChecksumDigits)})
-    XXH3_64bits_update(sum.get(), bytes.data(), bytes.size());
+  for (const ByteView bytes : pieces) XXH3_64bits_update(sum.get(), bytes.data(), bytes.size());
   std::string digits(kNoChecksum);
   std::uint64_t left = XXH3_64bits_digest(sum.get());
   for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit, left >>= 4)
     *digit = "0123456789abcdef"[left & 0xF];
   return digits;
+}
+
+// With zeros for the digits that tell it. Precondition: the file has these digits.
+std::string checksum_of(ByteView file) {
+  const std::array pieces{file.first(kChecksumBegin), bytes_of_text(kNoChecksum),
+                          file.subspan(kChecksumBegin + kChecksumDigits)};
+  return checksum_of(std::span<const ByteView>(pieces));
 }
 
 // Does its header begin as ours do, in this format or another?
@@ -339,6 +344,25 @@ ByteBuffer to_bytes(const State& state, const Shapes& shapes) {
   ByteBuffer file = std::move(out).release();
   std::ranges::copy(bytes_of_text(checksum_of(file)), file.begin() + kChecksumBegin);
   return file;
+}
+
+ByteRope to_rope(std::shared_ptr<const State> state) {
+  if constexpr (std::endian::native != std::endian::little)
+    return std::make_shared<const ByteBuffer>(to_bytes(*state));
+  const std::string header = header_of(*state, {});
+  LONGHAUL_CHECK_LE(header.size(), kMostStateHeaderBytes);
+  ByteWriter out;
+  out.u64(header.size());
+  out.bytes(bytes_of_text(header));
+  auto begin = std::make_shared<ByteBuffer>(std::move(out).release());
+  ByteRope rope;
+  rope.append(*begin, begin);
+  for (const auto& [name, values] : state->tensors)
+    rope.append(std::as_bytes(std::span(values)), state);
+  for (const auto& [name, bytes] : state->blobs) rope.append(bytes, state);
+  const std::string checksum = checksum_of(rope.pieces());
+  std::ranges::copy(bytes_of_text(checksum), begin->begin() + kChecksumBegin);
+  return rope;
 }
 
 Result<State> state_from_bytes(ByteView bytes) {

@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "longhaul/base/byte_rope.h"
 #include "longhaul/base/bytes.h"
 #include "longhaul/base/result.h"
 
@@ -44,6 +46,9 @@ using Shapes = std::map<std::string, std::vector<std::int64_t>, std::less<>>;
 // one name, none that is called "__metadata__"; text is UTF-8; shapes have as many elements as
 // their tensors.
 ByteBuffer to_bytes(const State& state, const Shapes& shapes = {});
+
+// The bytes of to_bytes(), without a copy of tensors and blobs: the rope keeps the state.
+ByteRope to_rope(std::shared_ptr<const State> state);
 
 // Reads a file that to_bytes() wrote. Refuses one that is damaged or of another format: no byte
 // counts before the checksum of all of them was compared.

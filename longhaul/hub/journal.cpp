@@ -123,8 +123,10 @@ Status Journal::keep_in(const std::filesystem::path& directory, std::uint64_t ru
   state.values[kRoundsMerged] = number_at(first_at_hand(next));
   state.values[kRoundsClosed] = closed();
   const std::uint64_t needed = recent_.empty() ? step : recent_.front().id.step;
-  snapshot_ = std::async(std::launch::async, [directory, state = std::move(state), step, needed] {
-    Status kept = write_file_atomically(directory / snapshot_name(step), to_bytes(state));
+  auto kept_state = std::make_shared<const State>(std::move(state));
+  snapshot_ = std::async(std::launch::async, [directory, state = std::move(kept_state), step,
+                                              needed]() mutable {
+    Status kept = write_rope_atomically(directory / snapshot_name(step), to_rope(std::move(state)));
     if (kept.ok()) remove_old(directory, needed);
     return kept;
   });
@@ -217,6 +219,13 @@ void Journal::trim(std::uint64_t needed) {
     closed_before_ = recent_.front().number + 1;
     recent_.pop_front();
   }
+}
+
+Journal Journal::at_hand() const {
+  Journal journal(limits_, complete_from_, closed_before_);
+  journal.recent_ = recent_;
+  journal.recent_bytes_ = recent_bytes_;
+  return journal;
 }
 
 bool Journal::wants_snapshot() const {

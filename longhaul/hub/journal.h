@@ -154,6 +154,8 @@ class Journal {
   [[nodiscard]] std::uint64_t closed() const {
     return recent_.empty() ? closed_before_ : recent_.back().number + 1;
   }
+  // The rounds at hand, in memory only. The means are shared.
+  [[nodiscard]] Journal at_hand() const;
   [[nodiscard]] std::size_t rounds() const { return recent_.size(); }
   [[nodiscard]] std::size_t bytes() const { return recent_bytes_; }
 

@@ -62,10 +62,11 @@ CheckpointWriter::CheckpointWriter(std::filesystem::path file)
 
 void CheckpointWriter::run() {
   remove_unfinished_writes(file_.parent_path(), file_.filename().string() + '.');
-  while (const std::optional<State> state = states_.pop()) {
+  while (std::optional<State> taken = states_.pop()) {
+    auto state = std::make_shared<const State>(std::move(*taken));
     const auto step = state->value<std::uint64_t>("step");
     LONGHAUL_CHECK(step.ok());
-    const Status written = write_file_atomically(file_, to_bytes(*state));
+    const Status written = write_rope_atomically(file_, to_rope(std::move(state)));
     {
       const MutexLock lock(mutex_);
       is_busy_ = false;

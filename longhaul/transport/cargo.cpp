@@ -72,20 +72,43 @@ v1::Cargo name_of(Cargo cargo) {
 
 }  // namespace
 
-void OutgoingCargo::add(TransferId id, SharedBytes bytes,
-                        std::optional<v1::Attendance> attendance) {
+void OutgoingCargo::add(TransferId id, ByteRope bytes, std::optional<v1::Attendance> attendance) {
   transfers_.push_back({.id = id, .bytes = std::move(bytes), .attendance = std::move(attendance)});
 }
 
-bool OutgoingCargo::has(Cargo cargo) const {
-  return std::ranges::any_of(transfers_,
-                             [&](const Transfer& one) { return one.id.cargo == cargo; });
+std::optional<TransferProgress> OutgoingCargo::progress(Cargo cargo) const {
+  const auto found =
+      std::ranges::find_if(transfers_, [&](const Transfer& one) { return one.id.cargo == cargo; });
+  if (found == transfers_.end()) return std::nullopt;
+  return TransferProgress{.done = found->sent, .total = found->bytes.size()};
+}
+
+std::optional<TransferProgress> IncomingCargo::progress(Cargo cargo) const {
+  const auto found =
+      std::ranges::find_if(transfers_, [&](const auto& one) { return one.first.cargo == cargo; });
+  if (found == transfers_.end()) return std::nullopt;
+  return TransferProgress{.done = found->second.received, .total = found->second.bytes.size()};
+}
+
+void OutgoingCargo::append_next(Transfer& transfer, std::size_t size, std::string& data) {
+  data.reserve(size);
+  while (data.size() < size) {
+    const ByteView piece = transfer.bytes.pieces()[transfer.piece].subspan(transfer.sent_of_piece);
+    const std::size_t count = std::min(piece.size(), size - data.size());
+    data.append(reinterpret_cast<const char*>(piece.data()), count);
+    transfer.sent_of_piece += count;
+    if (count == piece.size()) {
+      ++transfer.piece;
+      transfer.sent_of_piece = 0;
+    }
+  }
+  transfer.sent += size;
 }
 
 Frame OutgoingCargo::next_chunk(std::size_t most_bytes) {
   LONGHAUL_CHECK(!transfers_.empty());
   Transfer& transfer = transfers_.front();
-  const std::size_t total = transfer.bytes->size();
+  const std::size_t total = transfer.bytes.size();
   const std::size_t even =
       std::clamp(total / kChunksOfATransfer, kLeastChunkBytes, kMostChunkBytes);
   const std::size_t size = std::min({even, most_bytes, total - transfer.sent});
@@ -99,8 +122,7 @@ Frame OutgoingCargo::next_chunk(std::size_t most_bytes) {
     *chunk.mutable_attendance() = std::move(*transfer.attendance);
   chunk.set_total(total);
   chunk.set_offset(transfer.sent);
-  chunk.set_data(transfer.bytes->data() + transfer.sent, size);
-  transfer.sent += size;
+  append_next(transfer, size, *chunk.mutable_data());
   if (transfer.sent == total) transfers_.pop_front();
   return frame;
 }

@@ -10,7 +10,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
+#include "longhaul/base/byte_rope.h"
 #include "longhaul/base/bytes.h"
 #include "longhaul/base/clock.h"
 #include "longhaul/base/result.h"
@@ -34,14 +36,21 @@ struct TransferId {
 inline constexpr std::size_t kLeastChunkBytes = 1024;
 inline constexpr std::size_t kMostChunkBytes = std::size_t{256} * 1024;
 
+// How far a transfer has come, in bytes.
+struct TransferProgress {
+  std::size_t done = 0;
+  std::size_t total = 0;
+};
+
 // Transfers on their way out, the oldest first. Pure: no stream, no thread.
 class OutgoingCargo {
  public:
   // An empty one is a chunk without data.
-  void add(TransferId id, SharedBytes bytes, std::optional<v1::Attendance> attendance = {});
+  void add(TransferId id, ByteRope bytes, std::optional<v1::Attendance> attendance = {});
   [[nodiscard]] bool is_empty() const { return transfers_.empty(); }
   [[nodiscard]] std::size_t count() const { return transfers_.size(); }
-  [[nodiscard]] bool has(Cargo cargo) const;
+  // Of the oldest of that kind; nothing, if there is none.
+  [[nodiscard]] std::optional<TransferProgress> progress(Cargo cargo) const;
   // The next piece, of so many bytes at most. Preconditions: not empty; at least kLeastChunkBytes.
   Frame next_chunk(std::size_t most_bytes = kMostChunkBytes);
   void clear() { transfers_.clear(); }
@@ -49,10 +58,14 @@ class OutgoingCargo {
  private:
   struct Transfer {
     TransferId id;
-    SharedBytes bytes;
+    ByteRope bytes;
     std::optional<v1::Attendance> attendance;
     std::size_t sent = 0;
+    std::size_t piece = 0;          // of the rope, that is sent next
+    std::size_t sent_of_piece = 0;  // in bytes
   };
+  static void append_next(Transfer& transfer, std::size_t size, std::string& data);
+
   std::deque<Transfer> transfers_;
 };
 
@@ -79,6 +92,8 @@ class IncomingCargo {
 
   // The transfer that this chunk completes, if it does.
   Result<std::optional<Arrival>> take(v1::Chunk& chunk, TimePoint now);
+  // Of the first of that kind; nothing, if there is none.
+  [[nodiscard]] std::optional<TransferProgress> progress(Cargo cargo) const;
   void clear() {
     transfers_.clear();
     pending_bytes_ = 0;

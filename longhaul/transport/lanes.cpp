@@ -41,7 +41,7 @@ void Lanes::on_tick(TimePoint now) {
   for (auto& [id, lane] : lanes_) write_on(lane);
 }
 
-void Lanes::send(TransferId id, SharedBytes bytes, std::optional<v1::Attendance> attendance) {
+void Lanes::send(TransferId id, ByteRope bytes, std::optional<v1::Attendance> attendance) {
   outgoing_.add(id, std::move(bytes), std::move(attendance));
   for (auto& [lane_id, lane] : lanes_) write_on(lane);
 }

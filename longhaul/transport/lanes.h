@@ -23,12 +23,19 @@ class Lanes {
   [[nodiscard]] std::size_t count() const { return lanes_.size(); }
 
   // Waits in a queue while every lane is busy.
-  void send(TransferId id, SharedBytes bytes, std::optional<v1::Attendance> attendance = {});
+  void send(TransferId id, ByteRope bytes, std::optional<v1::Attendance> attendance = {});
   // Time passes, for the rate: at least ten times a second.
   void on_tick(TimePoint now);
   // Transfers of which something is still to be handed over.
   [[nodiscard]] std::size_t waiting() const { return outgoing_.count(); }
-  [[nodiscard]] bool is_sending(Cargo cargo) const { return outgoing_.has(cargo); }
+  [[nodiscard]] bool is_sending(Cargo cargo) const { return sending(cargo).has_value(); }
+  // How far a transfer of that kind is, if one is on its way.
+  [[nodiscard]] std::optional<TransferProgress> sending(Cargo cargo) const {
+    return outgoing_.progress(cargo);
+  }
+  [[nodiscard]] std::optional<TransferProgress> receiving(Cargo cargo) const {
+    return incoming_.progress(cargo);
+  }
 
   void on_written(StreamId id);
   // The transfer that is complete with it. An error ends the connection: a chunk is missing for

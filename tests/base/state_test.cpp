@@ -258,5 +258,22 @@ TEST(State, ReadersAreToldWhatIsMissingOrWrong) {
   EXPECT_THAT(state.value<std::string>("plan").error().message, HasSubstr("no value \"plan\""));
 }
 
+TEST(State, ARopeHasTheSameBytesWithoutACopyOfTheTensors) {
+  auto state = std::make_shared<State>();
+  state->tensors["shared"] = {1.0F, -2.0F, 0.5F};
+  state->tensors["none"] = {};
+  state->blobs["bytes"] = ByteBuffer(5, std::byte{7});
+  state->values["step"] = 9;
+  const ByteRope rope = to_rope(state);
+  ByteBuffer together;
+  for (const ByteView piece : rope.pieces())
+    together.insert(together.end(), piece.begin(), piece.end());
+  EXPECT_EQ(together, to_bytes(*state));
+  EXPECT_EQ(rope.size(), together.size());
+  const auto* tensor = reinterpret_cast<const std::byte*>(state->tensors["shared"].data());
+  EXPECT_TRUE(
+      std::ranges::any_of(rope.pieces(), [&](ByteView piece) { return piece.data() == tensor; }));
+}
+
 }  // namespace
 }  // namespace longhaul

@@ -87,6 +87,37 @@ TEST(Cargo, AnUpdateTellsWhatItDependsOnOnceAndBriefly) {
   EXPECT_FALSE(in.take(*frame.mutable_chunk(), after(0)).ok());
 }
 
+TEST(Cargo, ARopeIsSentAsOne) {
+  const SharedBytes first = random_bytes(70'000, 1);
+  const SharedBytes second = random_bytes(50'001, 2);
+  ByteRope rope = first;
+  rope.append({}, nullptr);
+  rope.append(second);
+  rope.append({}, first);
+  ByteBuffer whole = *first;
+  whole.insert(whole.end(), second->begin(), second->end());
+  OutgoingCargo out;
+  out.add({}, rope);
+  IncomingCargo in(kLimits);
+  EXPECT_FALSE(in.progress(Cargo::kUpdate));
+  std::optional<Arrival> arrived;
+  while (!out.is_empty()) {
+    ASSERT_FALSE(arrived);
+    const std::optional<TransferProgress> sent = out.progress(Cargo::kUpdate);
+    ASSERT_TRUE(sent);
+    EXPECT_EQ(sent->total, whole.size());
+    if (sent->done > 0) {
+      const std::optional<TransferProgress> came = in.progress(Cargo::kUpdate);
+      ASSERT_TRUE(came);
+      EXPECT_EQ(came->done, sent->done);
+    }
+    Frame frame = out.next_chunk();
+    arrived = in.take(*frame.mutable_chunk(), after(0)).value();
+  }
+  ASSERT_TRUE(arrived);
+  EXPECT_EQ(arrived->bytes, whole);
+}
+
 TEST(Cargo, ComesTogetherInWhateverOrderItsChunksArrive) {
   for (const std::size_t size : {0U, 1U, 1023U, 1025U, 50'000U, 5'000'000U}) {
     const SharedBytes bytes = random_bytes(size, size);
