@@ -9,8 +9,76 @@
 #include "longhaul/exchange/protocol.h"
 
 namespace longhaul {
+namespace {
 
-void ClientCore::on_arrival(Arrival arrival, TimePoint now) {
+constexpr std::size_t kMostUnchecked = 4;  // transfers; then the lanes are not read
+
+// A mean that was announced and has come.
+struct Incoming {
+  v1::Closed closed;
+  ByteBuffer bytes;
+  std::size_t elements = 0;  // of the model
+  std::size_t slot = 0;      // of this replica
+  CheckedPayload own;        // its update, if it is kept; else empty
+};
+
+// All of it as one payload, or those of all contributors in replica order.
+Result<std::vector<WeightedPayload>> terms_of(Incoming mean) {
+  const v1::Closed& closed = mean.closed;
+  if (closed.elements() > mean.elements) return ClientCore::broken("a mean of more than the model");
+  const std::size_t elements = closed.elements() == 0 ? mean.elements : closed.elements();
+  std::vector<WeightedPayload> terms;
+  const auto add_checked = [&](ByteBuffer payload, float weight) -> Status {
+    Result<CheckedPayload> checked = CheckedPayload::check(std::move(payload), elements);
+    if (!checked.ok()) return std::move(checked).error();
+    terms.push_back({.payload = std::move(checked).value(), .weight = weight});
+    return Done{};
+  };
+  if (closed.way() != v1::WAY_FORWARDED) {
+    Status whole = add_checked(std::move(mean.bytes), 1.0F);
+    if (!whole.ok()) return std::move(whole).error();
+    return terms;
+  }
+  ByteReader in(mean.bytes);
+  for (const v1::Contribution& one : closed.contributions()) {
+    if (one.slot() == mean.slot) {
+      if (mean.own.empty() || mean.own.digest() != closed.own())
+        return ClientCore::broken("it counts on an update that is not there");
+      terms.push_back({.payload = mean.own, .weight = one.weight()});
+      continue;
+    }
+    if (in.remaining() < one.bytes()) return ClientCore::broken("forwarded payloads end too soon");
+    const ByteView payload = in.bytes(one.bytes());
+    Status other = add_checked({payload.begin(), payload.end()}, one.weight());
+    if (!other.ok()) return std::move(other).error();
+  }
+  // Nobody sent anything: a mean is never without terms.
+  Workers alone(1);
+  if (terms.empty()) terms.push_back({.payload = encode_union({}, elements, alone)});
+  return terms;
+}
+
+}  // namespace
+
+void ClientCore::read_as_told() {
+  connection_->lanes.set_reading(is_reading_ && connection_->unchecked < kMostUnchecked);
+}
+
+template <typename Work, typename End>
+void ClientCore::check(Work work, End end) {
+  ++connection_->unchecked;
+  read_as_told();
+  run_errand(errands_, std::move(work),
+             [this, end = std::move(end), control = connection_->control_id,
+              restarts = connection_->restarts](auto&& result) {
+               if (!connection_ || connection_->control_id != control) return;
+               --connection_->unchecked;
+               read_as_told();
+               if (connection_->restarts == restarts) end(std::move(result));
+             });
+}
+
+void ClientCore::on_arrival(Arrival arrival) {
   if (arrival.timed_bytes > 0) {
     v1::Sample& sample = *unreported_.add_down();
     sample.set_bytes(static_cast<double>(arrival.timed_bytes));
@@ -24,10 +92,10 @@ void ClientCore::on_arrival(Arrival arrival, TimePoint now) {
     ++connection_->probes;
     return report({});
   }
-  on_cargo(std::move(arrival), now);
+  on_cargo(std::move(arrival));
 }
 
-void ClientCore::on_cargo(Arrival arrival, TimePoint now) {
+void ClientCore::on_cargo(Arrival arrival) {
   Connection& c = *connection_;
   if (arrival.id.restarts < c.restarts) return;  // of a state that is gone
   if (arrival.id.restarts > c.restarts) return c.early.push_back(std::move(arrival));
@@ -35,22 +103,28 @@ void ClientCore::on_cargo(Arrival arrival, TimePoint now) {
     case Cargo::kMean: {
       const RoundId round{.step = arrival.id.step, .part = arrival.id.part};
       c.arrived[round] = std::move(arrival.bytes);
-      return assemble(round, now);
+      return assemble(round);
     }
     case Cargo::kSnapshot:
-      return on_snapshot(arrival, now);
+      return on_snapshot(std::move(arrival));
     case Cargo::kProbe:
     case Cargo::kUpdate:
       break;
   }
 }
 
-void ClientCore::on_snapshot(const Arrival& arrival, TimePoint now) {
+void ClientCore::on_snapshot(Arrival arrival) {
   Connection& c = *connection_;
-  if (!c.restart || c.restart->bytes() != arrival.bytes.size())
-    return lose(broken("a snapshot that it did not announce"), now);
-  Result<State> state = state_from_bytes(arrival.bytes);
-  if (!state.ok()) return lose(broken(state.error().message), now);
+  if (!c.restart || c.is_snapshot_here || c.restart->bytes() != arrival.bytes.size())
+    return lose(broken("a snapshot that it did not announce"), now_);
+  c.is_snapshot_here = true;
+  check([bytes = std::move(arrival.bytes)] { return state_from_bytes(bytes); },
+        [this](Result<State>&& state) { on_state(std::move(state)); });
+}
+
+void ClientCore::on_state(Result<State>&& state) {
+  Connection& c = *connection_;
+  if (!state.ok()) return lose(broken(state.error().message), now_);
   next_mean_ = round_from(c.restart->next_round());
   first_step_ = c.restart->first_step();
   step_ = std::max(step_, first_step_);
@@ -66,71 +140,52 @@ void ClientCore::on_snapshot(const Arrival& arrival, TimePoint now) {
   std::vector<RoundId> waiting;
   for (const auto& [round, bytes] : c.arrived) waiting.push_back(round);
   for (const RoundId round : waiting) {
-    if (connection_) assemble(round, now);
+    if (connection_) assemble(round);
   }
 }
 
-void ClientCore::assemble(RoundId round, TimePoint now) {
+void ClientCore::assemble(RoundId round) {
   Connection& c = *connection_;
   if (c.restart) return;
   const auto closed = c.closed.find(round);
   const auto bytes = c.arrived.find(round);
   if (closed == c.closed.end() || bytes == c.arrived.end()) return;
-  if (!has_mean(round)) {
-    Result<std::vector<WeightedPayload>> terms = terms_of(closed->second, std::move(bytes->second));
-    if (!terms.ok()) return lose(terms.error(), now);
-    Mean mean{.round = round, .terms = std::move(terms).value()};
-    if (closed->second.has_next_plan()) {
-      const Result<Plan> plan = plan_from(closed->second.next_plan());
-      if (!plan.ok()) return lose(plan.error(), now);
-      mean.next_plan = *plan;
-    }
-    kept_.erase(round);
-    means_beyond_.insert(round);
-    news_.on_mean(std::move(mean),
-                  closed->second.has_own() ? std::optional(closed->second.own()) : std::nullopt);
+  if (has_mean(round)) return forget(round);
+  Incoming mean{.closed = closed->second,
+                .bytes = std::move(bytes->second),
+                .elements = setup_.elements,
+                .slot = slot_};
+  c.arrived.erase(bytes);
+  if (const auto own = kept_.find(round); own != kept_.end()) mean.own = own->second.payload;
+  check([mean = std::move(mean)]() mutable { return terms_of(std::move(mean)); },
+        [this, round](Result<std::vector<WeightedPayload>>&& terms) {
+          on_terms(round, std::move(terms));
+        });
+}
+
+void ClientCore::on_terms(RoundId round, Result<std::vector<WeightedPayload>>&& terms) {
+  if (!terms.ok()) return lose(terms.error(), now_);
+  if (has_mean(round)) return forget(round);
+  const v1::Closed& closed = connection_->closed.at(round);
+  Mean mean{.round = round, .terms = std::move(terms).value()};
+  if (closed.has_next_plan()) {
+    const Result<Plan> plan = plan_from(closed.next_plan());
+    if (!plan.ok()) return lose(plan.error(), now_);
+    mean.next_plan = *plan;
   }
+  kept_.erase(round);
+  means_beyond_.insert(round);
+  news_.on_mean(std::move(mean), closed.has_own() ? std::optional(closed.own()) : std::nullopt);
+  forget(round);
+}
+
+// The mean of a round is there: every one before the first that is still expected is.
+void ClientCore::forget(RoundId round) {
+  Connection& c = *connection_;
   c.closed.erase(round);
   c.arrived.erase(round);
   next_mean_ = std::max(next_mean_, c.closed.empty() ? c.announced_until : c.closed.begin()->first);
   means_beyond_.erase(means_beyond_.begin(), means_beyond_.lower_bound(next_mean_));
-}
-
-// All of it as one payload, or those of all contributors in replica order.
-Result<std::vector<WeightedPayload>> ClientCore::terms_of(const v1::Closed& closed,
-                                                          ByteBuffer bytes) {
-  if (closed.elements() > setup_.elements) return broken("a mean of more than the model");
-  const std::size_t elements = closed.elements() == 0 ? setup_.elements : closed.elements();
-  std::vector<WeightedPayload> terms;
-  const auto add_checked = [&](ByteBuffer payload, float weight) -> Status {
-    Result<CheckedPayload> checked = CheckedPayload::check(std::move(payload), elements);
-    if (!checked.ok()) return std::move(checked).error();
-    terms.push_back({.payload = std::move(checked).value(), .weight = weight});
-    return Done{};
-  };
-  if (closed.way() != v1::WAY_FORWARDED) {
-    Status whole = add_checked(std::move(bytes), 1.0F);
-    if (!whole.ok()) return std::move(whole).error();
-    return terms;
-  }
-  ByteReader in(bytes);
-  for (const v1::Contribution& one : closed.contributions()) {
-    if (one.slot() == slot_) {
-      const auto own = kept_.find({.step = closed.step(), .part = closed.part()});
-      if (own == kept_.end() || own->second.payload.empty() ||
-          own->second.payload.digest() != closed.own())
-        return broken("it counts on an update that is not there");
-      terms.push_back({.payload = own->second.payload, .weight = one.weight()});
-      continue;
-    }
-    if (in.remaining() < one.bytes()) return broken("forwarded payloads end too soon");
-    const ByteView payload = in.bytes(one.bytes());
-    Status other = add_checked({payload.begin(), payload.end()}, one.weight());
-    if (!other.ok()) return std::move(other).error();
-  }
-  // Nobody sent anything: a mean is never without terms.
-  if (terms.empty()) terms.push_back({.payload = encode_union({}, elements, workers_)});
-  return terms;
 }
 
 }  // namespace longhaul

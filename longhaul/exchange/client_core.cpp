@@ -36,11 +36,13 @@ Result<std::optional<Contributed>> contributed_from(const v1::Welcome& welcome) 
 }  // namespace
 
 ClientCore::ClientCore(ClientSetup setup, Connector& connector, std::shared_ptr<StreamInbox> inbox,
-                       ClientNews& news)
+                       Errands& errands, ClientNews& news)
     : setup_(std::move(setup)),
       connector_(connector),
       inbox_(std::move(inbox)),
+      errands_(errands),
       news_(news),
+      initial_digest_(setup_.initial ? digest_of(*setup_.initial) : 0),
       kept_(std::move(setup_.own)),
       first_step_(setup_.first_step),
       step_(setup_.step),
@@ -80,7 +82,7 @@ void ClientCore::connect(TimePoint now) {
   join.set_compute_s(setup_.compute.count());
   join.set_is_fresh(setup_.is_fresh);
   if (!setup_.is_fresh) join.set_run(setup_.run);
-  if (setup_.initial) join.set_initial(digest_of(*setup_.initial));
+  if (setup_.initial) join.set_initial(initial_digest_);
   *join.mutable_next_round() = to_message(next_mean_);
   if (setup_.own_until) *join.mutable_own_until() = to_message(*setup_.own_until);
   join.set_session(session_);
@@ -119,7 +121,13 @@ void ClientCore::give_up(const Error& why) {
   news_.on_failed(why);
 }
 
+void ClientCore::on_errand(const Errands::End& end, TimePoint now) {
+  now_ = now;
+  end();
+}
+
 void ClientCore::on_tick(TimePoint now) {
+  now_ = now;
   if (has_ended_) return;
   if (!connection_) {
     if (now >= next_try_) connect(now);
@@ -147,6 +155,7 @@ void ClientCore::send(Frame frame) {
 }
 
 void ClientCore::on_event(StreamEvent event, TimePoint now) {
+  now_ = now;
   if (!connection_) return;
   Connection& c = *connection_;
   const StreamId id = event.stream;
@@ -193,7 +202,7 @@ void ClientCore::on_frame(StreamId id, Frame frame, TimePoint now) {
     Result<std::optional<Arrival>> arrival =
         connection_->lanes.on_chunk(id, *frame.mutable_chunk(), now);
     if (!arrival.ok()) return lose(arrival.error(), now);
-    if (arrival->has_value()) on_arrival(std::move(**arrival), now);
+    if (arrival->has_value()) on_arrival(std::move(**arrival));
     return;
   }
   on_control(std::move(frame), now);
@@ -221,13 +230,13 @@ void ClientCore::on_control(Frame frame, TimePoint now) {
     if (round < c.announced_until) return lose(broken("rounds that do not close in order"), now);
     c.announced_until = after(round);
     c.closed[round] = std::move(*frame.mutable_closed());
-    assemble(round, now);
+    assemble(round);
   } else if (frame.has_send_state() && setup_.initial) {
     c.lanes.send({.cargo = Cargo::kSnapshot}, setup_.initial);
   } else if (frame.has_send_probe()) {
     send_probe(frame.send_probe().bytes());
   } else if (frame.has_restart()) {
-    on_restart(std::move(*frame.mutable_restart()), now);
+    on_restart(std::move(*frame.mutable_restart()));
   } else if (frame.has_enrolled()) {
     on_enrolled(frame.enrolled());
   } else if (frame.has_finish()) {
@@ -290,15 +299,16 @@ void ClientCore::add_lanes(Bandwidth up) {
 }
 
 // Nothing of this replica changes before the snapshot is here: the connection may break.
-void ClientCore::on_restart(v1::Restart restart, TimePoint now) {
+void ClientCore::on_restart(v1::Restart restart) {
   Connection& c = *connection_;
   c.restart = std::move(restart);
+  c.is_snapshot_here = false;
   ++c.restarts;
   c.closed.clear();
   c.announced_until = {};
   c.arrived.clear();
   for (Arrival& arrival : std::exchange(c.early, {})) {
-    if (connection_) on_cargo(std::move(arrival), now);
+    if (connection_) on_cargo(std::move(arrival));
   }
 }
 
@@ -319,7 +329,7 @@ void ClientCore::on_enrolled(const v1::Enrolled& enrolled) {
 
 void ClientCore::set_reading(bool is_reading) {
   is_reading_ = is_reading;
-  if (connection_) connection_->lanes.set_reading(is_reading);
+  if (connection_) read_as_told();
 }
 
 bool ClientCore::has_mean(RoundId round) const {

@@ -1,6 +1,6 @@
 // A replica's side of the protocol: connects, submits, puts means together, comes back after a
-// failure. A state machine for one thread: events and the time come in, frames and news go out; it
-// holds no clock, no thread and no socket.
+// failure. A state machine for one thread: events and the time come in, frames, errands and news go
+// out; it holds no clock, no thread and no socket. Work that grows with the model is an errand.
 #pragma once
 
 #include <deque>
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "longhaul/base/errands.h"
 #include "longhaul/base/state.h"
 #include "longhaul/base/workers.h"
 #include "longhaul/codec/layer_table.h"
@@ -85,13 +86,19 @@ class ClientNews {
 
 class ClientCore {
  public:
+  // Computes the digest of the initial model, which takes a while.
   ClientCore(ClientSetup setup, Connector& connector, std::shared_ptr<StreamInbox> inbox,
-             ClientNews& news);
+             Errands& errands, ClientNews& news);
   ~ClientCore();
   ClientCore(const ClientCore&) = delete;
   ClientCore& operator=(const ClientCore&) = delete;
 
   void on_event(StreamEvent event, TimePoint now);
+  // The hub does what no hub does.
+  static Error broken(const std::string& what);
+
+  // An errand is done.
+  void on_errand(const Errands::End& end, TimePoint now);
   // At least a few times a second. The first one connects.
   void on_tick(TimePoint now);
 
@@ -130,7 +137,9 @@ class ClientCore {
     std::map<RoundId, v1::Closed> closed;   // whose mean has not come yet
     RoundId announced_until;                // behind the last one
     std::map<RoundId, ByteBuffer> arrived;  // means that nobody has announced yet
+    std::size_t unchecked = 0;              // errands under way: means and a snapshot
     std::optional<v1::Restart> restart;     // its snapshot is on its way, means wait for it
+    bool is_snapshot_here = false;          // it has come, and is being checked
     std::uint32_t restarts = 0;             // heard of
     std::uint32_t restarted = 0;            // carried out
     std::deque<Arrival> early;              // before the restart that they belong to
@@ -139,7 +148,6 @@ class ClientCore {
     TimePoint next_ping;
   };
 
-  static Error broken(const std::string& what);  // the hub does what no hub does
   [[nodiscard]] bool has_mean(RoundId round) const;
   void connect(TimePoint now);
   void disconnect();
@@ -151,7 +159,7 @@ class ClientCore {
   void on_control(Frame frame, TimePoint now);
   void on_welcome(const v1::Welcome& welcome, TimePoint now);
   void on_enrolled(const v1::Enrolled& enrolled);
-  void on_restart(v1::Restart restart, TimePoint now);
+  void on_restart(v1::Restart restart);
   void on_written(StreamId id);
   void on_closed(StreamId id, const Error& why, TimePoint now);
   void open_lane();
@@ -160,17 +168,25 @@ class ClientCore {
   void send_probe(std::uint64_t bytes);
 
   // client_arrivals.cpp: means and snapshots.
-  void on_arrival(Arrival arrival, TimePoint now);
-  void on_cargo(Arrival arrival, TimePoint now);
-  void on_snapshot(const Arrival& arrival, TimePoint now);
-  void assemble(RoundId round, TimePoint now);
-  Result<std::vector<WeightedPayload>> terms_of(const v1::Closed& closed, ByteBuffer bytes);
+  void on_arrival(Arrival arrival);
+  void on_cargo(Arrival arrival);
+  void on_snapshot(Arrival arrival);
+  void on_state(Result<State>&& state);
+  void assemble(RoundId round);
+  void on_terms(RoundId round, Result<std::vector<WeightedPayload>>&& terms);
+  void forget(RoundId round);
+  // Runs an errand of this connection and of this state. Its end does not come to another one.
+  template <typename Work, typename End>
+  void check(Work work, End end);
+  void read_as_told();
 
   ClientSetup setup_;
   Connector& connector_;
   std::shared_ptr<StreamInbox> inbox_;
+  Errands& errands_;
   ClientNews& news_;
-  Workers workers_{1};
+  std::uint64_t initial_digest_ = 0;
+  TimePoint now_;  // of the event under way
   std::unique_ptr<Connection> connection_;
   StreamId next_stream_ = 1;
   std::uint64_t session_ = 0;

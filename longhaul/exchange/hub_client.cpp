@@ -43,7 +43,10 @@ HubClient::HubClient(ClientSetup setup, Connector& connector, const Clock& clock
       attendance_(setup.attendance),
       own_(setup.own),
       first_step_(setup.first_step),
-      core_(std::move(setup), connector, inbox_, *this),
+      errands_([inbox = inbox_](Errands::End end) {
+        (void)inbox->commands.push(Command(std::move(end)));  // refused at the end only
+      }),
+      core_(std::move(setup), connector, inbox_, errands_, *this),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 HubClient::~HubClient() {
@@ -69,6 +72,8 @@ void HubClient::run(const std::stop_token& stop) {
 void HubClient::handle(Command command) {
   if (auto* event = std::get_if<StreamEvent>(&command)) {
     core_.on_event(std::move(*event), clock_.now());
+  } else if (const auto* end = std::get_if<Errands::End>(&command)) {
+    core_.on_errand(*end, clock_.now());
   } else if (auto* submit = std::get_if<Submit>(&command)) {
     if (is_current(submit->life)) core_.submit(submit->round, submit->update);
   } else if (auto* told = std::get_if<Tell>(&command)) {

@@ -85,7 +85,7 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
     std::size_t life = 0;
   };
   struct Leave {};
-  using Command = std::variant<StreamEvent, Submit, Tell, Score, Leave>;
+  using Command = std::variant<StreamEvent, Errands::End, Submit, Tell, Score, Leave>;
   class Inbox;
   // A mean, and the digest of the own update that is in it.
   struct Came {
@@ -150,6 +150,7 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
   bool is_lost_ GUARDED_BY(mutex_) = false;  // and told of
   bool has_left_ GUARDED_BY(mutex_) = false;
   std::vector<LinkNews> link_news_ GUARDED_BY(mutex_);
+  ErrandThread errands_;
   ClientCore core_;      // of the thread
   std::jthread thread_;  // last: ends before what it uses
 };

@@ -84,6 +84,19 @@ std::optional<std::size_t> Follower::open_round(RoundId round) const {
   return engine_.part(round.part).count;
 }
 
+Standing Follower::standing() const {
+  Standing standing{.step = step(),
+                    .next_round = next_round(),
+                    .next_to_close = next_to_close(),
+                    .open = {engine_.in_flight().begin(), engine_.in_flight().end()},
+                    .plan = plan_,
+                    .digests = digests_};
+  for (const RoundId& round : engine_.next_rounds()) {
+    if (open_round(round)) standing.open.push_back(round);
+  }
+  return standing;
+}
+
 bool Follower::is_waiting() const {
   const auto delay = static_cast<std::uint64_t>(engine_.plan().delay_steps);
   const auto is_missing = [&](const RoundId& round) {

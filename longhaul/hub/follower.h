@@ -12,6 +12,16 @@
 
 namespace longhaul {
 
+// Where the hub's copy stands, for a thread that must not touch the copy itself.
+struct Standing {
+  std::uint64_t step = 0;  // what a replica would do next
+  RoundId next_round;      // the first one that is not merged
+  RoundId next_to_close;
+  std::vector<RoundId> open;  // those that a replica can have begun and that are not merged
+  Plan plan;                  // in force, or announced
+  std::map<std::uint64_t, std::uint64_t> digests;  // of the shared model, before some steps
+};
+
 class Follower {
  public:
   // `setup` as the replicas have it; `initial` is where they start; `steps` of the run, if known.
@@ -44,6 +54,7 @@ class Follower {
 
   // Of the shared model before a step; known for the last multiples of kDigestEvery.
   [[nodiscard]] std::optional<std::uint64_t> digest_before(std::uint64_t step) const;
+  [[nodiscard]] Standing standing() const;
 
   [[nodiscard]] State save() const { return engine_.save_shared(); }
   Status load(const State& state);

@@ -23,7 +23,10 @@ Hub::Hub(HubSetup setup, const Clock& clock, const Log& log, Options options)
     : clock_(clock),
       inbox_(std::make_shared<Inbox>()),
       workers_(options.threads),
-      core_(std::move(setup), workers_, log) {
+      errands_([inbox = inbox_](Errands::End end) {
+        (void)inbox->commands.push(Command(std::move(end)));  // refused at the end only
+      }),
+      core_(std::move(setup), workers_, errands_, log) {
   if (options.watcher) core_.watch(std::move(options.watcher));
 }
 
@@ -38,8 +41,14 @@ Result<std::unique_ptr<Hub>> Hub::start(HubSetup setup, const Clock& clock, cons
 
 Hub::~Hub() {
   thread_.request_stop();
-  inbox_->commands.close();
+  (void)inbox_->commands.try_push(Command(Errands::End([] {})));  // wakes it
   if (thread_.joinable()) thread_.join();
+  // A round that is in the journal is told of, as if the hub had ended a moment later.
+  errands_.stop();
+  while (const std::optional<Command> command = inbox_->commands.pop_until(Deadline::min())) {
+    if (const auto* end = std::get_if<Errands::End>(&*command)) core_.on_errand(*end, clock_.now());
+  }
+  inbox_->commands.close();
   // A stream that nobody has taken refers to the inbox that it lies in: neither would ever go.
   while (inbox_->commands.pop_until(Deadline::min())) {
   }
@@ -75,6 +84,8 @@ bool Hub::take(Deadline deadline) {
     const bool is_over = std::holds_alternative<StreamClosed>(event->what);
     core_.on_event(std::move(*event), clock_.now());
     if (is_over) publish_status();  // an interrupt asks who is here
+  } else if (const auto* end = std::get_if<Errands::End>(&*command)) {
+    core_.on_errand(*end, clock_.now());
   } else if (const auto* strangers = std::get_if<Strangers>(&*command)) {
     core_.on_strangers(strangers->count, strangers->why, clock_.now());
   } else {

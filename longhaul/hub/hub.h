@@ -44,7 +44,7 @@ class Hub final : public Acceptor {
     std::uint64_t count = 0;
     std::string why;
   };
-  using Command = std::variant<StreamEvent, Strangers, Finish>;
+  using Command = std::variant<StreamEvent, Errands::End, Strangers, Finish>;
   class Inbox;
 
   Hub(HubSetup setup, const Clock& clock, const Log& log, Options options);
@@ -57,7 +57,8 @@ class Hub final : public Acceptor {
   std::atomic<StreamId> next_stream_{1};
   mutable Mutex mutex_;
   HubStatus status_ GUARDED_BY(mutex_);
-  Workers workers_;
+  Workers workers_;  // of errands
+  ErrandThread errands_;
   HubCore core_;         // of the thread
   std::jthread thread_;  // last: ends before what it uses
 };

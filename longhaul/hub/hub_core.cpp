@@ -42,9 +42,10 @@ std::uint64_t digest_of_task(const v1::Task& task) {
 
 }  // namespace
 
-HubCore::HubCore(HubSetup setup, Workers& workers, Log log)
+HubCore::HubCore(HubSetup setup, Workers& workers, Errands& errands, Log log)
     : setup_(std::move(setup)),
       workers_(workers),
+      errands_(errands),
       log_(std::move(log)),
       run_{.id = random_id(), .task = digest_of_task(setup_.task)} {
   setup_.training.run = run_.id;
@@ -68,21 +69,21 @@ Status HubCore::resume() {
     }
     for (const auto& [name, slot] : run_.slots) replicas_[name].status.slot = slot;
   }
-  Result<std::unique_ptr<Training>> training = Training::resume(setup_.training, workers_);
-  if (!training.ok()) return training.error();
+  Result<std::unique_ptr<ModelKeeper>> keeper = ModelKeeper::resume(setup_.training, workers_);
+  if (!keeper.ok()) return keeper.error();
   if (!run_.note.empty()) {
     log_.warning(run_.note);
     const Status kept = set_aside(run_.damaged);
     if (!kept.ok()) return kept.error();
     keep_run();
   }
-  training_ = std::move(training).value();
-  if (!training_) return Done{};
-  for (const std::string& note : training_->notes()) log_.warning(note);
-  elements_ = training_->model().shared().size();
-  layers_ = training_->layers();
-  if (training_->journal().end() == RoundId{})
-    initial_digest_ = digest_of(training_->model().shared());
+  if (!*keeper) return Done{};
+  const ModelKeeper& kept = **keeper;
+  for (const std::string& note : kept.notes()) log_.warning(note);
+  elements_ = kept.model().shared().size();
+  layers_ = kept.setup().engine.layers;
+  if (kept.journal().end() == RoundId{}) initial_digest_ = digest_of(kept.model().shared());
+  training_ = std::make_unique<Training>(std::move(keeper).value());
   if (setup_.training.steps > 0) last_step_ = setup_.training.steps - 1;
   const RoundId next = training_->book().next();
   is_announced_ = is_over();
@@ -103,7 +104,17 @@ void HubCore::on_event(StreamEvent event, TimePoint now) {
   } else if (auto* closed = std::get_if<StreamClosed>(&event.what)) {
     on_closed(event.stream, closed->why);
   }
-  close_rounds(now);
+  settle();
+}
+
+void HubCore::on_errand(const Errands::End& end, TimePoint now) {
+  now_ = now;
+  end();
+  settle();
+}
+
+void HubCore::settle() {
+  close_rounds();
   if (is_over()) announce_end();
   name_evaluator();
   dropped_.clear();
@@ -132,21 +143,32 @@ void HubCore::on_tick(TimePoint now) {
   for (Session* session : silent) drop(*session, "silent, or deaf, for too long");
   forget_who_never_started();
   ask_for_state();
+  tell_of_models();
   probe_idle_links();
-  close_rounds(now);
+  close_rounds();
   name_evaluator();
   dropped_.clear();
   for (auto& [name, replica] : replicas_) {
     if (replica.session == nullptr && !replica.away_since) replica.away_since = now;
   }
   if (training_) {
-    if (!started_) first_step_ = training_->model().step();
+    if (!started_) first_step_ = training_->standing().step;
     if (!started_) started_ = now;
-    rate_.add(now, training_->model().step());
+    rate_.add(now, training_->standing().step);
   }
-  is_finished_ = is_finished_at(now);
-  if (is_finished_ && training_ && final_digest_.empty())
-    final_digest_ = digest_text(training_->model().shared());
+  const bool is_finished = is_finished_at(now);
+  if (is_finished && training_) find_final_digest();
+  is_finished_ = is_finished && (!training_ || !final_digest_.empty());
+}
+
+void HubCore::find_final_digest() {
+  if (!final_digest_.empty() || std::exchange(is_finding_digest_, true)) return;
+  run_errand(
+      errands_, [keeper = training_->keeper()] { return digest_text(keeper->model().shared()); },
+      [this](std::string digest) {
+        is_finding_digest_ = false;
+        final_digest_ = std::move(digest);
+      });
 }
 
 void HubCore::on_strangers(std::uint64_t count, const std::string& why, TimePoint now) {
@@ -181,7 +203,11 @@ void HubCore::finish(v1::FinishCause cause) {
     for (const auto& [id, session] : sessions_) tell_last_step(*session);
     return end("the run was ended before it started", true);
   }
-  const std::uint64_t step = training_->model().step();
+  if (training_->is_closing()) {  // where the model stands is known when the round has closed
+    if (!pending_finish_) pending_finish_ = cause;
+    return;
+  }
+  const std::uint64_t step = training_->standing().step;
   if (last_step_ && *last_step_ <= step) return;
   if (cause == v1::CAUSE_TARGET) {  // a hub that is killed now must know where the others end
     run_.last_step = step;
@@ -190,7 +216,12 @@ void HubCore::finish(v1::FinishCause cause) {
   }
   last_step_ = step;
   finish_cause_ = cause;
-  if (cause != v1::CAUSE_STOPPED) training_->end_after(step + 1);
+  if (cause != v1::CAUSE_STOPPED) {
+    errands_.run([keeper = training_->keeper(), steps = step + 1]() -> Errands::End {
+      keeper->end_after(steps);
+      return [] {};
+    });
+  }
   for (const auto& [id, session] : sessions_) tell_last_step(*session);
 }
 
@@ -237,7 +268,7 @@ void HubCore::on_frame(StreamId id, Frame frame, TimePoint now) {
     return reject(*session, "not a chunk on a lane");
   }
   on_control(*session, frame);
-  start_if_ready(now);
+  start_if_ready();
   if (sessions_.contains(id)) session->read_control();
 }
 
@@ -280,7 +311,7 @@ void HubCore::drop(Session& session, const std::string& why) {
 // Who goes before the start leaves nothing behind: its slot is free, and so is the choice of the
 // model if nobody else is here.
 void HubCore::forget_who_never_started() {
-  if (training_ || failure_) return;
+  if (training_ || failure_ || is_starting_) return;
   const auto is_away = [](const auto& entry) { return entry.second.session == nullptr; };
   if (std::erase_if(replicas_, is_away) == 0) return;
   std::erase_if(run_.slots, [&](const auto& slot) { return !replicas_.contains(slot.first); });
@@ -319,13 +350,14 @@ void HubCore::on_control(Session& session, const Frame& frame) {
 void HubCore::on_report(Session& session, const v1::Report& report) {
   measure(replica_of(session), report);
   if (!training_ || report.restarts() != session.progress.restarts) return;
+  if (session.progress.awaits_snapshot) return;  // of a state that is about to go
   // A replica that was given a snapshot reports when it has it.
   if (session.progress.is_served && report.step() >= session.progress.first_step) {
     session.progress.is_loaded = true;
     enroll_if_caught_up(session);
   }
   if (!report.has_digest()) return;
-  const std::optional<std::uint64_t> expected = training_->model().digest_before(report.step());
+  const std::optional<std::uint64_t> expected = training_->digest_before(report.step());
   if (!expected || *expected == report.digest()) return;
   // Each costs a whole model: the next one not before this one is out.
   if (session.lanes.is_sending(Cargo::kSnapshot))
@@ -337,7 +369,7 @@ void HubCore::on_report(Session& session, const v1::Report& report) {
 }
 
 void HubCore::on_chunk(Session& session, StreamId lane, v1::Chunk& chunk, TimePoint now) {
-  if (chunk.cargo() == v1::CARGO_UPDATE && training_ && chunk.step() > training_->model().step()) {
+  if (chunk.cargo() == v1::CARGO_UPDATE && training_ && chunk.step() > training_->standing().step) {
     reject(session, "an update of a step that nobody can have reached");
     return;
   }
@@ -361,7 +393,7 @@ void HubCore::on_arrival(Session& session, Arrival arrival, TimePoint now) {
       on_update(session, std::move(arrival), now);
       break;
     case Cargo::kSnapshot:
-      on_state(session, arrival);
+      on_state(session, std::move(arrival));
       break;
     case Cargo::kProbe:
       ++session.probes.came;
@@ -369,7 +401,7 @@ void HubCore::on_arrival(Session& session, Arrival arrival, TimePoint now) {
     case Cargo::kMean:
       break;
   }
-  start_if_ready(now);
+  start_if_ready();
 }
 
 void HubCore::keep_run() {
@@ -410,8 +442,8 @@ HubStatus HubCore::status() const {
                    .mismatches = mismatches_};
   if (training_) {
     status.next_round = training_->book().next().step;
-    status.plan = training_->model().plan();
-    status.step = training_->model().step();
+    status.plan = training_->standing().plan;
+    status.step = training_->standing().step;
     status.steps_here = status.step - std::min(first_step_, status.step);
     status.time = started_ ? Seconds(now_ - *started_) : Seconds(0);
     if (status.steps > status.step) status.left = rate_.time_for(status.steps - status.step);

@@ -1,6 +1,6 @@
 // What the hub does: lets replicas in, closes rounds, sends means, moves the plan, brings back who
-// was away. A state machine for one thread: events and the time come in, frames go out; it holds no
-// clock, no thread and no socket.
+// was away. A state machine for one thread: events and the time come in, frames and errands go out;
+// it holds no clock, no thread and no socket. Work that grows with the model is an errand.
 #pragma once
 
 #include <functional>
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "longhaul/base/errands.h"
 #include "longhaul/base/log.h"
 #include "longhaul/base/repeat_filter.h"
 #include "longhaul/hub/probe_guest.h"
@@ -100,7 +101,8 @@ struct RoundNews {
 
 class HubCore {
  public:
-  HubCore(HubSetup setup, Workers& workers, Log log);
+  // `workers` are for errands.
+  HubCore(HubSetup setup, Workers& workers, Errands& errands, Log log);
   ~HubCore();
   HubCore(const HubCore&) = delete;
   HubCore& operator=(const HubCore&) = delete;
@@ -109,6 +111,8 @@ class HubCore {
   Status resume();
 
   void on_event(StreamEvent event, TimePoint now);
+  // An errand is done.
+  void on_errand(const Errands::End& end, TimePoint now);
   // At least a few times a second.
   void on_tick(TimePoint now);
   // Connections that the transport ended before there was a stream, and why the last one did.
@@ -145,6 +149,25 @@ class HubCore {
     StreamPtr stream;
     TimePoint since;
   };
+  // An update while it is being checked.
+  struct Submission {
+    StreamId control = 0;  // of its session
+    std::uint32_t restarts = 0;
+    RoundId round;
+    Attendance attendance;
+    TimePoint at;
+  };
+  // The model before the first step, as a replica sent it.
+  struct FirstModel {
+    std::vector<float> parameters;
+    std::uint64_t digest = 0;
+  };
+  // A state that replicas are given.
+  struct Snapshot {
+    ByteRope bytes;
+    RoundId next_round;            // the first one that it has not merged
+    std::uint64_t first_step = 0;  // that its model stands at
+  };
   // How a stream begins.
   struct Introduction {
     std::uint32_t protocol = 0;
@@ -168,10 +191,14 @@ class HubCore {
   [[nodiscard]] Result<std::size_t> slot_for(const v1::Join& join) const;
   void on_connected(Session& session);
   void ask_for_state();
-  void start_if_ready(TimePoint now);
+  void tell_of_models();
+  void start_if_ready();
+  void on_started(Result<std::unique_ptr<ModelKeeper>>&& keeper, std::size_t replicas);
   [[nodiscard]] bool can_go_on(const Session& session) const;
   void take_in(Session& session);
   void bring_in(Session& session);
+  void make_snapshot();
+  void give(Session& session, const std::shared_ptr<const Snapshot>& snapshot);
   void tell_last_step(Session& session);
   void enroll_if_caught_up(Session& session);
   [[nodiscard]] v1::Welcome welcome_for(const Session& session, const v1::Join& join) const;
@@ -183,12 +210,14 @@ class HubCore {
   void probe_idle_links();
   static void send_probe(Session& session, std::size_t bytes);
   [[nodiscard]] Conditions conditions() const;  // of the members; empty while one is not known
-  void measure(const RoundOutcome& round, const Conditions& replicas, TimePoint now);
+  void measure(const RoundOutcome& round, const Conditions& replicas);
   [[nodiscard]] Seconds predicted_step_time() const;
 
   // hub_rounds.cpp: updates in, means out.
   void on_update(Session& session, Arrival arrival, TimePoint now);
-  void close_rounds(TimePoint now);
+  void on_checked(Submission submission, Result<CheckedPayload>&& update);
+  void close_rounds();
+  void on_round_closed(Result<ModelKeeper::Closed>&& closed, const Conditions& replicas);
   void send_means(Session& session);
   void send_mean(Session& session, const JournalRound& round);
 
@@ -209,7 +238,10 @@ class HubCore {
   void on_report(Session& session, const v1::Report& report);
   void on_chunk(Session& session, StreamId lane, v1::Chunk& chunk, TimePoint now);
   void on_arrival(Session& session, Arrival arrival, TimePoint now);
-  void on_state(Session& session, const Arrival& arrival);
+  void on_state(Session& session, Arrival arrival);
+  void on_first_model(StreamId control, FirstModel&& model);
+  // What every event ends with.
+  void settle();
   void drop(Session& session, const std::string& why);
   void forget_who_never_started();
   void reject(Session& session, const std::string& why);
@@ -220,6 +252,7 @@ class HubCore {
   // Comings and goings; of one whose messages are rejected, not each of them.
   void tell_of(const Session& session, const std::string& what);
   [[nodiscard]] bool is_finished_at(TimePoint now) const;
+  void find_final_digest();
 
   [[nodiscard]] Replica& replica_of(const Session& session) {
     return replicas_.at(session.identity().name);
@@ -229,6 +262,7 @@ class HubCore {
 
   HubSetup setup_;
   Workers& workers_;
+  Errands& errands_;
   Log log_;
   RunRecord run_;
   std::map<StreamId, Newcomer> newcomers_;
@@ -240,15 +274,20 @@ class HubCore {
   std::uint64_t elements_ = 0;                     // of the model; 0: nobody has told yet
   std::optional<LayerTable> layers_;
   std::uint64_t initial_digest_ = 0;
-  std::vector<float> initial_;              // the model before the first step, once it has come
-  std::unique_ptr<Training> training_;      // from the start on
-  std::optional<std::uint64_t> last_step_;  // of the run, once it is known
+  std::vector<float> initial_;          // the model before the first step, once it has come
+  bool is_starting_ = false;            // the training is being made
+  std::unique_ptr<Training> training_;  // from the start on
+  bool is_making_snapshot_ = false;
+  std::weak_ptr<const Snapshot> snapshot_;          // the last one, while it is on its way
+  std::optional<v1::FinishCause> pending_finish_;   // until the round that is closing has closed
+  std::optional<std::uint64_t> last_step_;          // of the run, once it is known
   v1::FinishCause finish_cause_ = v1::CAUSE_STEPS;  // why that is the last one
   bool is_asked_to_finish_ = false;
   bool is_announced_ = false;  // the end
   bool is_stopping_ = false;   // the run goes on with another hub
   bool is_finished_ = false;
-  std::string final_digest_;  // once it is
+  bool is_finding_digest_ = false;
+  std::string final_digest_;  // before it is finished
   Session* evaluator_ = nullptr;
   bool is_evaluator_known_ = false;     // nobody has become a member, or ceased to be one, since
   std::vector<EvalPoint> evaluations_;  // the last three of this hub's life

@@ -38,7 +38,7 @@ void HubCore::name_evaluator() {
 
 // A replica tells it: only what can be is taken.
 bool HubCore::is_possible(const v1::Evaluation& evaluation) const {
-  const bool is_reached = evaluation.step() <= training_->model().step();
+  const bool is_reached = evaluation.step() <= training_->standing().step;
   const bool is_end = is_over() && evaluation.step() == *last_step_ + 1;
   return std::isfinite(evaluation.loss()) && evaluation.accuracy() >= 0 &&
          evaluation.accuracy() <= 1 && evaluation.samples() > 0 && is_reached &&

@@ -16,6 +16,7 @@ namespace longhaul {
 namespace {
 
 constexpr std::uint32_t kMostLanes = 64;
+constexpr Seconds kNewsOfModelEvery{10.0};
 constexpr Seconds kSurelyAlive{1.0};  // what was on its way has come by then
 
 Error refused(const std::string& why) { return Error{ErrorCode::kMismatch, why}; }
@@ -226,7 +227,7 @@ void HubCore::on_lane(StreamId id, const v1::OpenLane& lane, TimePoint now) {
   session.lanes.add(id, std::move(newcomers_.extract(id).mapped().stream));
   if (session.is_connected() && !was_connected) {
     on_connected(session);
-    start_if_ready(now);
+    start_if_ready();
   }
 }
 
@@ -240,9 +241,23 @@ void HubCore::on_connected(Session& session) {
   ask_for_state();
 }
 
+// A large model needs minutes on a slow link: the log says how far it is.
+void HubCore::tell_of_models() {
+  for (const auto& [id, session] : sessions_) {
+    const auto from = session->lanes.receiving(Cargo::kSnapshot);
+    const auto to = session->lanes.sending(Cargo::kSnapshot);
+    if (!(from || to) || now_ < session->progress.next_news) continue;
+    session->progress.next_news = time_after(now_, kNewsOfModelEvery);
+    const TransferProgress progress = from ? *from : *to;
+    tell_of(*session, std::string(from ? "sends the first model: " : "is sent the model: ") +
+                          to_string(ByteCount{progress.done}) + " of " +
+                          to_string(ByteCount{progress.total}));
+  }
+}
+
 // One that starts afresh sends the initial model; if it goes before it has, another one does.
 void HubCore::ask_for_state() {
-  if (training_ || failure_ || !initial_.empty()) return;
+  if (training_ || failure_ || is_starting_ || !initial_.empty()) return;
   Session* next = nullptr;
   for (const auto& [id, session] : sessions_) {
     if (session->progress.is_asked_for_state) return;
@@ -251,6 +266,7 @@ void HubCore::ask_for_state() {
   }
   if (next == nullptr) return;
   next->progress.is_asked_for_state = true;
+  next->progress.next_news = time_after(now_, kNewsOfModelEvery);
   Frame frame;
   frame.mutable_send_state();
   (void)next->send(std::move(frame));
@@ -276,25 +292,43 @@ void HubCore::take_in(Session& session) {
   progress.is_loaded = true;
   tell_last_step(session);
   // Nobody can be further than the model.
-  progress.first_step = std::min(progress.first_step, training_->model().step());
+  progress.first_step = std::min(progress.first_step, training_->standing().step);
   send_means(session);
 }
 
-void HubCore::on_state(Session& session, const Arrival& arrival) {
-  if (!session.progress.is_asked_for_state || training_ || !initial_.empty()) return;
-  if (arrival.bytes.size() != elements_ * sizeof(float)) {
+void HubCore::on_state(Session& session, Arrival arrival) {
+  if (!session.progress.is_asked_for_state || training_ || is_starting_ || !initial_.empty())
+    return;
+  if (arrival.bytes.size() != elements_ * sizeof(float))
     return reject(session, "an initial model of another size");
-  }
-  std::vector<float> initial(elements_);
-  std::ranges::copy(arrival.bytes, std::as_writable_bytes(std::span(initial)).begin());
-  if (digest_of(std::span<const float>(initial)) != initial_digest_) {
-    return reject(session, "an initial model with another digest than it told");
-  }
-  initial_ = std::move(initial);
+  if (std::exchange(session.progress.has_sent_state, true)) return;
+  run_errand(
+      errands_,
+      [bytes = std::move(arrival.bytes)]() mutable {
+        FirstModel model{.parameters = std::vector<float>(bytes.size() / sizeof(float))};
+        std::ranges::copy(bytes, std::as_writable_bytes(std::span(model.parameters)).begin());
+        bytes = ByteBuffer();
+        model.digest = digest_of(std::span<const float>(model.parameters));
+        return model;
+      },
+      [this, control = session.control()](FirstModel&& model) {
+        on_first_model(control, std::move(model));
+      });
 }
 
-void HubCore::start_if_ready(TimePoint now) {
-  if (training_ || failure_ || initial_.empty()) return;
+// Its sender may have gone meanwhile, and the others may have chosen another model.
+void HubCore::on_first_model(StreamId control, FirstModel&& model) {
+  if (training_ || is_starting_ || !initial_.empty()) return;
+  if (model.parameters.size() == elements_ && model.digest == initial_digest_) {
+    initial_ = std::move(model.parameters);
+    return start_if_ready();
+  }
+  if (const auto sender = sessions_.find(control); sender != sessions_.end())
+    reject(*sender->second, "an initial model with another digest than it told");
+}
+
+void HubCore::start_if_ready() {
+  if (training_ || failure_ || is_starting_ || initial_.empty()) return;
   const bool is_planned = setup_.training.engine.recipe.planner != PlannerKind::kNone;
   Conditions links;
   for (const auto& [id, session] : sessions_) {
@@ -306,15 +340,28 @@ void HubCore::start_if_ready(TimePoint now) {
   if (links.size() < setup_.start_with) return;
   TrainingSetup setup = setup_.training;
   setup.engine.layers = *layers_;
-  Result<std::unique_ptr<Training>> training =
-      Training::start(setup, std::exchange(initial_, {}), links, workers_);
-  if (!training.ok()) return fail(training.error());
-  training_ = std::move(training).value();
+  is_starting_ = true;
+  run_errand(
+      errands_,
+      [setup = std::move(setup), initial = std::exchange(initial_, {}), links,
+       &workers = workers_]() mutable {
+        return ModelKeeper::start(setup, std::move(initial), links, workers);
+      },
+      [this, replicas = links.size()](Result<std::unique_ptr<ModelKeeper>>&& keeper) {
+        on_started(std::move(keeper), replicas);
+      });
+}
+
+void HubCore::on_started(Result<std::unique_ptr<ModelKeeper>>&& keeper, std::size_t replicas) {
+  is_starting_ = false;
+  if (failure_ || is_asked_to_finish_) return;
+  if (!keeper.ok()) return fail(keeper.error());
+  training_ = std::make_unique<Training>(std::move(keeper).value());
   if (setup_.training.steps > 0) last_step_ = setup_.training.steps - 1;
-  reason_ = training_->first_decision().reason;
-  log_.info("starts with " + std::to_string(links.size()) + " replicas: " + reason_);
-  if (watcher_)
-    watcher_({.outcome = {.decision = training_->first_decision()}, .time = now, .is_start = true});
+  const Decision& first = training_->first_decision();
+  reason_ = first.reason;
+  log_.info("starts with " + std::to_string(replicas) + " replicas: " + reason_);
+  if (watcher_) watcher_({.outcome = {.decision = first}, .time = now_, .is_start = true});
   for (const auto& [id, session] : sessions_) {
     if (session->is_connected()) take_in(*session);
   }
@@ -329,24 +376,57 @@ void HubCore::tell_last_step(Session& session) {
   (void)session.send(std::move(frame));
 }
 
-// Its state is replaced by the hub's.
+// Its state is replaced by the hub's. A snapshot that is on its way to another one serves as well,
+// if the rounds since are at hand.
 void HubCore::bring_in(Session& session) {
-  const Follower& model = training_->model();
-  const auto bytes = std::make_shared<const ByteBuffer>(to_bytes(model.save()));
   training_->book().leave(session.identity().slot);
   replica_of(session).status.is_enrolled = false;
   is_evaluator_known_ = false;
+  session.progress = {.awaits_snapshot = true, .restarts = session.progress.restarts};
+  const std::shared_ptr<const Snapshot> snapshot = snapshot_.lock();
+  if (snapshot && training_->journal().reaches_back_to(snapshot->next_round))
+    return give(session, snapshot);
+  make_snapshot();
+}
+
+// One for all who wait for it.
+void HubCore::make_snapshot() {
+  if (std::exchange(is_making_snapshot_, true)) return;
+  run_errand(
+      errands_,
+      [keeper = training_->keeper()] {
+        const Follower& model = keeper->model();
+        return std::make_shared<const Snapshot>(
+            Snapshot{.bytes = to_rope(std::make_shared<const State>(model.save())),
+                     .next_round = model.next_round(),
+                     .first_step = model.step()});
+      },
+      [this](const std::shared_ptr<const Snapshot>& snapshot) {
+        is_making_snapshot_ = false;
+        if (!training_) return;
+        snapshot_ = snapshot;
+        for (const auto& [id, session] : sessions_) {
+          if (session->progress.awaits_snapshot) give(*session, snapshot);
+        }
+      });
+}
+
+void HubCore::give(Session& session, const std::shared_ptr<const Snapshot>& snapshot) {
   session.progress = {.is_served = true,
-                      .next_mean = model.next_round(),
-                      .first_step = model.step(),
+                      .next_news = time_after(now_, kNewsOfModelEvery),
+                      .next_mean = snapshot->next_round,
+                      .first_step = snapshot->first_step,
                       .restarts = session.progress.restarts + 1};
   Frame frame;
-  frame.mutable_restart()->set_bytes(bytes->size());
-  *frame.mutable_restart()->mutable_next_round() = to_message(model.next_round());
-  frame.mutable_restart()->set_first_step(model.step());
+  frame.mutable_restart()->set_bytes(snapshot->bytes.size());
+  *frame.mutable_restart()->mutable_next_round() = to_message(snapshot->next_round);
+  frame.mutable_restart()->set_first_step(snapshot->first_step);
   (void)session.send(std::move(frame));
   tell_last_step(session);
-  session.lanes.send({.cargo = Cargo::kSnapshot, .restarts = session.progress.restarts}, bytes);
+  ByteRope bytes = snapshot->bytes;
+  bytes.append({}, snapshot);  // it is there while a lane needs it
+  session.lanes.send({.cargo = Cargo::kSnapshot, .restarts = session.progress.restarts},
+                     std::move(bytes));
   send_means(session);
 }
 
@@ -364,7 +444,7 @@ void HubCore::enroll_if_caught_up(Session& session) {
   book.join(session.identity().slot, replica.weight, from);
   Frame frame;
   *frame.mutable_enrolled()->mutable_from() = to_message(from);
-  *frame.mutable_enrolled()->mutable_plan() = to_message(training_->first_plan());
+  *frame.mutable_enrolled()->mutable_plan() = to_message(training_->first_decision().plan);
   (void)session.send(std::move(frame));
 }
 

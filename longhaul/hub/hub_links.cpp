@@ -110,11 +110,11 @@ Conditions HubCore::conditions() const {
   return cost_.set_in(std::move(all));
 }
 
-void HubCore::measure(const RoundOutcome& round, const Conditions& replicas, TimePoint now) {
+void HubCore::measure(const RoundOutcome& round, const Conditions& replicas) {
   last_size_ = round.size;
   cost_.add({.step = round.round.step,
-             .closed_at = now.time_since_epoch(),
-             .plan = training_->model().plan(),
+             .closed_at = now_.time_since_epoch(),
+             .plan = training_->standing().plan,
              .size = round.size},
             replicas);
 }
@@ -122,7 +122,7 @@ void HubCore::measure(const RoundOutcome& round, const Conditions& replicas, Tim
 Seconds HubCore::predicted_step_time() const {
   const Conditions replicas = conditions();
   if (!training_ || replicas.empty()) return {};
-  const Plan& plan = training_->model().plan();
+  const Plan& plan = training_->standing().plan;
   return longhaul::step_time(replicas, last_size_, plan.delay_steps, plan.period_steps);
 }
 

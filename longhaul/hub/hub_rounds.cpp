@@ -10,6 +10,7 @@ namespace longhaul {
 namespace {
 
 constexpr std::uint64_t kMostMeansOnTheWay = 4;
+constexpr std::size_t kMostUnchecked = 4;  // updates of a replica; then its lanes are not read
 
 // Adding a payload costs O(rank) per element, so ranks above the recipe's are rejected.
 Result<CheckedPayload> check_update(ByteBuffer bytes, std::size_t elements,
@@ -37,50 +38,91 @@ std::size_t bytes_for(std::size_t slot, const ClosingRound& sent) {
 
 void HubCore::on_update(Session& session, Arrival arrival, TimePoint now) {
   if (!training_) return;
-  const std::size_t slot = session.identity().slot;
-  Replica& replica = replica_of(session);
   if (arrival.id.restarts != session.progress.restarts) {  // of a state that is gone
-    ++replica.status.returned;
+    ++replica_of(session).status.returned;
     return;
   }
   const RoundId round{.step = arrival.id.step, .part = arrival.id.part};
   Result<Attendance> attendance = attendance_from(arrival.attendance, round.step);
   if (!attendance.ok()) return reject(session, attendance.error().message);
-  if (round.part >= training_->model().parts())
+  if (round.part >= training_->part_elements().size())
     return reject(session, "an update of a part that the model does not have");
   const bool is_late = round < training_->book().next();
-  if (!is_late && !training_->model().open_round(round))
+  if (!is_late && !training_->open_round(round))
     return reject(session, "an update of a step and part without a round");
-  Result<CheckedPayload> update =
-      check_update(std::move(arrival.bytes), training_->model().elements_of(round.part),
-                   setup_.training.engine.recipe.codec);
+  session.lanes.set_reading(++session.unchecked < kMostUnchecked);
+  Submission submission{.control = session.control(),
+                        .restarts = arrival.id.restarts,
+                        .round = round,
+                        .attendance = std::move(attendance).value(),
+                        .at = now};
+  run_errand(
+      errands_,
+      [bytes = std::move(arrival.bytes), elements = training_->part_elements()[round.part],
+       codec = setup_.training.engine.recipe.codec]() mutable {
+        return check_update(std::move(bytes), elements, codec);
+      },
+      [this, submission = std::move(submission)](Result<CheckedPayload>&& update) mutable {
+        on_checked(std::move(submission), std::move(update));
+      });
+}
+
+// A replica that has gone meanwhile submits again.
+void HubCore::on_checked(Submission submission, Result<CheckedPayload>&& update) {
+  const auto found = sessions_.find(submission.control);
+  if (found == sessions_.end()) return;
+  Session& session = *found->second;
+  session.lanes.set_reading(--session.unchecked < kMostUnchecked);
+  if (!training_) return;
+  Replica& replica = replica_of(session);
+  const std::size_t slot = session.identity().slot;
+  const RoundId round = submission.round;
+  if (submission.restarts != session.progress.restarts) {  // its state was replaced meanwhile
+    ++replica.status.returned;
+    return;
+  }
   if (!update.ok()) {
     // Nothing of it is merged, and nobody waits for it: it is as if it had sent nothing.
     warn("replica " + session.identity().name + ": rejected: " + update.error().message);
     ++replica.status.returned;
     ++replica.status.rejected;
     ++rejected_;
-    (void)training_->book().reject(slot, round, now);
+    (void)training_->book().reject(slot, round, submission.at);
     return;
   }
   if (round >= session.progress.next_mean) session.progress.own[round] = update->digest();
-  const Taken taken = training_->book().submit(slot, round, std::move(update).value(), now,
-                                               std::move(attendance).value());
+  const Taken taken = training_->book().submit(slot, round, std::move(update).value(),
+                                               submission.at, std::move(submission.attendance));
   if (taken == Taken::kTooLate || taken == Taken::kNotMember) ++replica.status.returned;
 }
 
-void HubCore::close_rounds(TimePoint now) {
-  while (training_) {
+// One at a time: the round that is next is known when the one before it has closed.
+void HubCore::close_rounds() {
+  while (training_ && !training_->is_closing()) {
     const std::optional<TimePoint> at = training_->book().closes_at();
-    if (!at || *at > now) return;
+    if (!at || *at > now_) return;
     const Conditions replicas = conditions();
-    Result<RoundOutcome> outcome = training_->close_next(replicas);
-    if (!outcome.ok()) return fail(outcome.error());
-    measure(*outcome, replicas, now);
-    if (outcome->decision) reason_ = outcome->decision->reason;
-    for (const auto& [id, session] : sessions_) send_means(*session);
-    if (watcher_) watcher_({.outcome = *outcome, .time = now});
+    run_errand(
+        errands_,
+        [keeper = training_->keeper(), closing = training_->begin_closing(), replicas] {
+          return keeper->close(closing, replicas);
+        },
+        [this, replicas](Result<ModelKeeper::Closed>&& closed) {
+          on_round_closed(std::move(closed), replicas);
+        });
   }
+}
+
+// It is in the journal: replicas are told.
+void HubCore::on_round_closed(Result<ModelKeeper::Closed>&& closed, const Conditions& replicas) {
+  if (!training_) return;  // the hub has failed
+  if (!closed.ok()) return fail(closed.error());
+  const RoundOutcome outcome = training_->end_closing(std::move(closed).value());
+  measure(outcome, replicas);
+  if (outcome.decision) reason_ = outcome.decision->reason;
+  for (const auto& [id, session] : sessions_) send_means(*session);
+  if (watcher_) watcher_({.outcome = outcome, .time = now_});
+  if (pending_finish_) finish(*std::exchange(pending_finish_, std::nullopt));
 }
 
 void HubCore::send_means(Session& session) {
@@ -117,28 +159,26 @@ void HubCore::send_mean(Session& session, const JournalRound& round) {
   session.progress.own.erase(session.progress.own.begin(),
                              session.progress.own.upper_bound(round.id));
   if (round.next_plan) *closed.mutable_next_plan() = to_message(*round.next_plan);
-  SharedBytes bytes = round.mean.bytes();
+  ByteRope bytes = round.mean.bytes();
   closed.set_way(v1::WAY_UNION);
   if (const ClosingRound* sent = can_add_own ? training_->sent(round.id) : nullptr;
-      sent != nullptr && bytes_for(slot, *sent) < bytes->size()) {
-    auto others = std::make_shared<ByteBuffer>();
-    others->reserve(bytes_for(slot, *sent));
+      sent != nullptr && bytes_for(slot, *sent) < bytes.size()) {
+    ByteRope others;
     closed.set_way(v1::WAY_FORWARDED);
     float members = 0.0F;
     for (const Entry& one : sent->members) members += one.weight;
     for (const Entry& one : sent->members) {
       if (one.payload.empty()) continue;
-      const ByteBuffer& payload = *one.payload.bytes();
-      if (one.slot != slot) others->insert(others->end(), payload.begin(), payload.end());
+      if (one.slot != slot) others.append(one.payload.bytes());
       v1::Contribution& told = *closed.add_contributions();
       told.set_slot(static_cast<std::uint32_t>(one.slot));
       told.set_weight(one.weight / members);
-      told.set_bytes(payload.size());
+      told.set_bytes(one.payload.size());
     }
     bytes = std::move(others);
   }
-  closed.set_bytes(bytes->size());
-  replica_of(session).status.bytes_down += bytes->size();
+  closed.set_bytes(bytes.size());
+  replica_of(session).status.bytes_down += bytes.size();
   (void)session.send(std::move(frame));
   session.lanes.send({.cargo = Cargo::kMean,
                       .step = round.id.step,

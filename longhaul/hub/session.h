@@ -53,8 +53,11 @@ class Session {
   struct Progress {
     bool is_fresh = false;             // it starts from the initial model
     bool is_asked_for_state = false;   // to send that model
+    bool has_sent_state = false;       // it has come, and is being checked
+    bool awaits_snapshot = false;      // it is given one as soon as there is one
     bool is_served = false;            // gets means
     bool is_loaded = false;            // has its state
+    TimePoint next_news;               // of the model that is on its way, to it or from it
     bool is_enrolled = false;          // member of rounds
     RoundId next_mean;                 // to be sent
     std::uint64_t first_step = 0;      // it can submit from this one on
@@ -64,7 +67,8 @@ class Session {
     // Digests of what it sent on this connection, by round: payloads that it has at hand.
     std::map<RoundId, std::uint64_t> own;
   };
-  Progress progress;  // NOLINT(*-non-private-member-*): plain data of the loop
+  std::size_t unchecked = 0;  // updates that have come and are being checked
+  Progress progress;          // NOLINT(*-non-private-member-*): plain data of the loop
 
   // Of the link, on this connection.
   struct Probes {

@@ -23,8 +23,8 @@ using Floats = std::vector<float>;
 // DD-EF-SGD and its special cases: nobody moves until the mean is there.
 class OptimizerRule final : public MergeRule {
  public:
-  OptimizerRule(std::span<float> parameters, Optimizer& optimizer, Workers& workers)
-      : residual_(parameters.size()),
+  OptimizerRule(bool computes, std::span<float> parameters, Optimizer& optimizer, Workers& workers)
+      : residual_(computes ? parameters.size() : 0),
         parameters_(parameters),
         optimizer_(optimizer),
         workers_(workers) {}
@@ -57,7 +57,7 @@ class OptimizerRule final : public MergeRule {
   [[nodiscard]] Floats residual() const override { return residual_; }
 
  private:
-  Floats residual_;  // of gradients
+  Floats residual_;  // of gradients; empty where nobody computes
   std::span<float> parameters_;
   Optimizer& optimizer_;  // of the means, the same on all replicas
   Workers& workers_;
@@ -197,22 +197,22 @@ std::unique_ptr<MergeRule> make_merge_rule(const RuleSetup& setup, std::span<con
                                            Workers& workers) {
   const bool has_parts = setup.merge == Merge::kLate || setup.merge == Merge::kOuter;
   LONGHAUL_CHECK(setup.parts.size() <= 1 || has_parts);
-  Floats start(shared.begin(), shared.end());
+  const auto start = [&] { return Floats(shared.begin(), shared.end()); };
   switch (setup.merge) {
     case Merge::kOptimizer:
-      return std::make_unique<OptimizerRule>(parameters, optimizer, workers);
+      return std::make_unique<OptimizerRule>(setup.computes, parameters, optimizer, workers);
     case Merge::kOwnStep:
       return std::make_unique<OwnStepRule>(shared, parameters, workers);
     case Merge::kLate:
-      return make_late_rule(setup, std::move(start), parameters, optimizer, workers,
+      return make_late_rule(setup, start(), parameters, optimizer, workers,
                             Unmerged(shared.size(), setup.parts));
     case Merge::kAhead:
-      return make_ahead_rule(setup, std::move(start), parameters, optimizer, workers,
+      return make_ahead_rule(setup, start(), parameters, optimizer, workers,
                              Unmerged(shared.size(), setup.parts), Floats(shared.size()));
     case Merge::kOuter:
-      return make_outer_rule(setup, std::move(start), parameters, workers);
+      return make_outer_rule(setup, start(), parameters, workers);
     case Merge::kAnchor:
-      return make_anchor_rule(setup, std::move(start), parameters, workers);
+      return make_anchor_rule(setup, start(), parameters, workers);
   }
   return nullptr;
 }

@@ -12,6 +12,7 @@
 #include "longhaul/codec/codec.h"
 #include "longhaul/exchange/client_core.h"
 #include "longhaul/exchange/protocol.h"
+#include "tests/base/hand_errands.h"
 #include "tests/codec/checked.h"
 #include "tests/transport/hand_stream.h"
 
@@ -87,7 +88,7 @@ class ClientCoreTest : public ::testing::Test {
   explicit ClientCoreTest(ClientSetup setup = {.name = "me",
                                                .elements = kClientElements,
                                                .initial = shared(ByteBuffer(16))})
-      : core_(std::move(setup), connector_, std::make_shared<DeafInbox>(), news_) {}
+      : core_(std::move(setup), connector_, std::make_shared<DeafInbox>(), errands_, news_) {}
   void SetUp() override { connect(); }
 
   void tick(Seconds by = Seconds(0)) {
@@ -170,6 +171,7 @@ class ClientCoreTest : public ::testing::Test {
   }
 
   HandConnector connector_;
+  HandErrands errands_;
   NewsBook news_;
   TimePoint now_ = time_after(TimePoint{}, Seconds(100));
   ClientCore core_;

@@ -105,9 +105,10 @@ TEST(CappedClientCore, ARateHoldsBackUpdatesAndNeverControlFrames) {
   HandConnector connector;
   NewsBook news;
   TimePoint now = time_after(TimePoint{}, Seconds(100));
+  testing::HandErrands errands;
   ClientCore core(
       {.name = "me", .elements = kClientElements, .rate = Bandwidth{.bytes_per_second = 10'000}},
-      connector, std::make_shared<DeafInbox>(), news);
+      connector, std::make_shared<DeafInbox>(), errands, news);
   const auto hear = [&](StreamId id, Frame frame) {
     core.on_event({.stream = id, .what = FrameArrived{std::move(frame)}}, now);
   };

@@ -125,16 +125,20 @@ class DamagedHub {
   // The same run without a disk.
   void compute_digests() {
     Workers workers{1};
-    const auto training =
-        Training::start(setup_of(which_, {}).training, testing::desk_model(), {}, workers).value();
-    training->book().join(0, 1.0F, {});
-    digests_.push_back(digest_of(training->model().shared()));
+    Training training(
+        ModelKeeper::start(setup_of(which_, {}).training, testing::desk_model(), {}, workers)
+            .value());
+    training.book().join(0, 1.0F, {});
+    ModelKeeper& keeper = *training.keeper();
+    digests_.push_back(digest_of(keeper.model().shared()));
     for (std::uint64_t step = 0; step < kClosed; ++step) {
-      (void)training->book().submit(0, {.step = step},
-                                    testing_data::checked(payload_of(step), testing::kDeskElements),
-                                    TimePoint{});
-      ASSERT_TRUE(training->close_next({}).ok());
-      digests_.push_back(digest_of(training->model().shared()));
+      (void)training.book().submit(0, {.step = step},
+                                   testing_data::checked(payload_of(step), testing::kDeskElements),
+                                   TimePoint{});
+      Result<ModelKeeper::Closed> closed = keeper.close(training.begin_closing(), {});
+      ASSERT_TRUE(closed.ok());
+      (void)training.end_closing(std::move(closed).value());
+      digests_.push_back(digest_of(keeper.model().shared()));
     }
   }
 

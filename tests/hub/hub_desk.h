@@ -16,6 +16,7 @@
 #include "longhaul/exchange/protocol.h"
 #include "longhaul/hub/hub_core.h"
 #include "longhaul/sync/recipe.h"
+#include "tests/base/hand_errands.h"
 #include "tests/codec/checked.h"
 #include "tests/transport/hand_stream.h"
 
@@ -66,8 +67,8 @@ inline std::vector<std::size_t> slots_in(const RoundOutcome& round) {
 
 class HubDesk {
  public:
-  explicit HubDesk(HubSetup setup = desk_setup())
-      : core(std::move(setup), workers_, Log(LogLevel::kOff)) {
+  explicit HubDesk(HubSetup setup = desk_setup(), LogLevel level = LogLevel::kOff)
+      : core(std::move(setup), workers_, errands, Log(level)) {
     core.watch([this](const RoundNews& news) {
       if (news.evaluation) return evaluations.push_back(*news.evaluation);
       rounds.push_back(news.outcome);
@@ -97,6 +98,12 @@ class HubDesk {
   void advance(Seconds by) {
     now = time_after(now, by);
     core.on_tick(now);
+    pump();
+  }
+
+  // Does the errand that has waited longest.
+  void end_errand() {
+    core.on_errand(errands.next(), now);
     pump();
   }
 
@@ -168,6 +175,7 @@ class HubDesk {
   Workers workers_{1};
 
  public:
+  HandErrands errands;
   HubCore core;
   TimePoint now = time_after(TimePoint{}, Seconds(100));
   bool holds_lanes = false;          // those that are opened from now on

@@ -164,7 +164,8 @@ TEST_F(HubEvaluations, TheRunEndsWhenTheMeanOfThreeReachesTheTarget) {
   for (const HubDesk::Joined& one : all_) leave(one);
   desk_.advance(Seconds(0.1));
   EXPECT_TRUE(desk_.core.status().is_finished);
-  EXPECT_EQ(desk_.core.status().digest, digest_text(desk_.core.training()->model().shared()));
+  EXPECT_EQ(desk_.core.status().digest,
+            digest_text(desk_.core.training()->keeper()->model().shared()));
 }
 
 TEST_F(HubEvaluations, TheClosingScoreIsTakenOnceTheLastRoundHasClosed) {

@@ -51,7 +51,7 @@ TEST_F(HubParts, UpdatesOfOneStepAreMergedEachInItsPart) {
     send(replica, 0, 1, 1.0F);
   }
   EXPECT_EQ(closed(), (std::vector<RoundId>{{.step = 0, .part = 0}, {.step = 0, .part = 1}}));
-  const std::span<const float> shared = desk_.core.training()->model().shared();
+  const std::span<const float> shared = desk_.core.training()->keeper()->model().shared();
   EXPECT_EQ(std::vector<float>(shared.begin(), shared.end()),
             (std::vector<float>{0.5F, 1.5F, 2.0F, 3.0F}));  // desk_model() less what was moved
 }
@@ -133,7 +133,7 @@ TEST(HubPartsJournal, AHubThatIsKilledBetweenTheRoundsOfAStepGoesOnThere) {
     EXPECT_EQ(all[0].welcome.contributed().round().step(), 0U);
     for (const HubDesk::Joined& replica : all)
       desk.update(replica, 0, half_payload(1.0F), 0, {}, 1);
-    const std::span<const float> shared = desk.core.training()->model().shared();
+    const std::span<const float> shared = desk.core.training()->keeper()->model().shared();
     EXPECT_EQ(std::vector<float>(shared.begin(), shared.end()),
               (std::vector<float>{0.5F, 1.5F, 2.0F, 3.0F}));
   }

@@ -10,6 +10,12 @@ namespace {
 
 constexpr std::size_t kTrainedElements = 10'000;
 
+void close_next(Training& training) {
+  Result<ModelKeeper::Closed> closed = training.keeper()->close(training.begin_closing(), {});
+  ASSERT_TRUE(closed.ok());
+  (void)training.end_closing(std::move(closed).value());
+}
+
 // A round of three replicas that sent what the codec makes of it.
 const ClosingRound* sent_after_a_round(Training& training, const std::string& codec, double keep) {
   Workers workers{1};
@@ -29,16 +35,17 @@ const ClosingRound* sent_after_a_round(Training& training, const std::string& co
             slot, round, testing_data::checked(std::move(payload), kTrainedElements), TimePoint{}),
         Taken::kIn);
   }
-  EXPECT_TRUE(training.close_next({}).ok());
+  close_next(training);
   return training.sent(round);
 }
 
 std::unique_ptr<Training> training_of_three(Workers& workers) {
-  return Training::start(
-             {.engine = {.recipe = find_recipe("d-sgd").value(), .lr = {.peak = 0.1, .steps = 10}},
-              .replicas = 3},
-             std::vector<float>(kTrainedElements), {}, workers)
-      .value();
+  return std::make_unique<Training>(
+      ModelKeeper::start(
+          {.engine = {.recipe = find_recipe("d-sgd").value(), .lr = {.peak = 0.1, .steps = 10}},
+           .replicas = 3},
+          std::vector<float>(kTrainedElements), {}, workers)
+          .value());
 }
 
 TEST(Training, HoldsPayloadsOnlyWhereSomeoneIsBetterOffWithThem) {
@@ -71,17 +78,17 @@ TEST(JournalLimits, AFewModelsAreEnoughAtHand) {
 TEST(Training, HoldsAFewModelsOfMeansAtHand) {
   constexpr std::size_t kLargeElements = 1'100'000;
   Workers workers{1};
-  const auto training =
-      Training::start(
+  const auto training = std::make_unique<Training>(
+      ModelKeeper::start(
           {.engine = {.recipe = find_recipe("d-sgd").value(), .lr = {.peak = 0.1, .steps = 10}}},
           std::vector<float>(kLargeElements), {}, workers)
-          .value();
+          .value());
   training->book().join(0, 1.0F, {});
   std::vector<float> residual(kLargeElements);
   const CheckedPayload payload = testing_data::dense(residual);
   for (std::uint64_t step = 0; step < 20; ++step) {
     (void)training->book().submit(0, {.step = step}, payload, TimePoint{});
-    ASSERT_TRUE(training->close_next({}).ok());
+    close_next(*training);
   }
   EXPECT_EQ(training->journal().rounds(), 15U) << "16 models, less the headers of payloads";
 }
