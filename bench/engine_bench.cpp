@@ -93,7 +93,7 @@ Floats noise(std::size_t elements, std::uint64_t seed, float scale) {
 // client hands over: payloads that were checked when they arrived, not yet summed.
 class BenchExchange final : public Exchange {
  public:
-  BenchExchange(const CodecSpec& codec, std::size_t elements, Workers& workers) {
+  BenchExchange(const CodecOptions& codec, std::size_t elements, Workers& workers) {
     for (std::size_t i = 0; i < kOthers; ++i) {
       Floats update = noise(elements, 100 + i, 1e-3F);
       ByteBuffer bytes =
@@ -129,20 +129,20 @@ struct Row {
 
 constexpr int kDelay = 2;
 
-EngineSetup setup_of(const Row& row) {
-  EngineSetup setup;
-  setup.recipe.codec = parse_codec(row.codec).value();
-  setup.recipe.plan = {.keep_ratio = kKeepRatio,
-                       .delay_steps = kDelay,
-                       .period_steps = row.period_steps,
-                       .merge = row.merge};
-  setup.recipe.local.outer = OptimizerKind::kNesterov;
-  setup.recipe.local.outer_lr = 0.7F;
-  setup.recipe.local.outer_momentum = 0.9F;
-  setup.optimizer.kind = OptimizerKind::kMomentum;
-  setup.local_step = row.local_step;
-  setup.lr.peak = 0.01;
-  return setup;
+EngineOptions setup_of(const Row& row) {
+  EngineOptions options;
+  options.recipe.codec = parse_codec(row.codec).value();
+  options.recipe.plan = {.keep_ratio = kKeepRatio,
+                         .delay_steps = kDelay,
+                         .period_steps = row.period_steps,
+                         .merge = row.merge};
+  options.recipe.local.outer = OptimizerKind::kNesterov;
+  options.recipe.local.outer_lr = 0.7F;
+  options.recipe.local.outer_momentum = 0.9F;
+  options.optimizer.kind = OptimizerKind::kMomentum;
+  options.local_step = row.local_step;
+  options.lr.peak = 0.01;
+  return options;
 }
 
 // Six streams: three are read and written.
@@ -186,13 +186,13 @@ bool merges_now(const Engine& engine) {
 
 nlohmann::json measure(const Row& row, std::size_t elements, std::size_t threads) {
   Workers workers(threads);
-  const EngineSetup setup = setup_of(row);
-  BenchExchange exchange(setup.recipe.codec, elements, workers);
+  const EngineOptions options = setup_of(row);
+  BenchExchange exchange(options.recipe.codec, elements, workers);
   Floats parameters = noise(elements, 1, 0.05F);
   std::array gradients{noise(elements, 2, 1e-3F), noise(elements, 3, 1e-3F)};
   Floats copied_to(elements);
   const std::size_t before = held_bytes;
-  Engine engine(setup, parameters, exchange, workers);
+  Engine engine(options, parameters, exchange, workers);
   const bool is_callers = row.local_step == LocalStep::kCallers;
   // The caller's own step, which is not timed: plain SGD.
   const auto move = [&] {

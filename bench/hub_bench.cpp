@@ -102,11 +102,11 @@ class Keys {
   std::filesystem::path directory_;
 };
 
-EngineSetup engine_setup(const Arguments& arguments) {
-  EngineSetup setup{.recipe = value_or_exit(find_recipe(arguments.recipe)),
-                    .lr = {.peak = 1e-3, .steps = arguments.rounds}};
-  setup.recipe.plan.delay_steps = arguments.delay_steps;
-  return setup;
+EngineOptions engine_options(const Arguments& arguments) {
+  EngineOptions options{.recipe = value_or_exit(find_recipe(arguments.recipe)),
+                        .lr = {.peak = 1e-3, .steps = arguments.rounds}};
+  options.recipe.plan.delay_steps = arguments.delay_steps;
+  return options;
 }
 
 std::optional<Bandwidth> rate_of(const Arguments& arguments) {
@@ -120,8 +120,8 @@ class BenchReplica {
                const std::optional<TlsKeys>& tls)
       : learner_(elements, slot),
         connector_(make_grpc_connector("127.0.0.1:" + std::to_string(port), tls)),
-        client_(client_setup(arguments, slot), *connector_, clock_),
-        replica_({.engine = engine_setup(arguments), .workers = workers_, .clock = clock_},
+        client_(client_options(arguments, slot), *connector_, clock_),
+        replica_({.engine = engine_options(arguments), .workers = workers_, .clock = clock_},
                  learner_, client_, client_),
         thread_([this] { run(); }) {}
 
@@ -129,7 +129,7 @@ class BenchReplica {
   [[nodiscard]] std::size_t reconnections() const { return reconnections_; }  // after wait()
 
  private:
-  ClientSetup client_setup(const Arguments& arguments, std::size_t slot) {
+  ClientOptions client_options(const Arguments& arguments, std::size_t slot) {
     const std::span bytes = std::as_bytes(learner_.parameters());
     return {.name = "replica-" + std::to_string(slot),
             .slot = static_cast<std::uint32_t>(slot),
@@ -242,7 +242,7 @@ int run(const Arguments& arguments) {
   std::size_t reconnections = 0;
   {
     std::unique_ptr<Hub> hub = value_or_exit(Hub::start(
-        {.training = {.engine = engine_setup(arguments),
+        {.training = {.engine = engine_options(arguments),
                       .steps = arguments.rounds,
                       .replicas = arguments.replicas,
                       .directory = arguments.directory},

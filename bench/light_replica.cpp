@@ -85,11 +85,11 @@ class LightReplica {
 
   Status run() {
     const std::unique_ptr<Connector> connector = make_grpc_connector(access_.address, access_.tls);
-    HubClient client(client_setup(), *connector, clock_);
+    HubClient client(client_options(), *connector, clock_);
     const Result<Place> place =
         patiently([&](Deadline deadline) { return client.place(deadline); });
     if (!place.ok()) return place.error();
-    Result<EngineSetup> engine = engine_setup(task_.job, layers());
+    Result<EngineOptions> engine = engine_options(task_.job, layers());
     if (!engine.ok()) return engine.error();
     engine->slot = place->slot;
     LightLearner learner(place->slot, task_.elements);
@@ -134,7 +134,7 @@ class LightReplica {
   [[nodiscard]] LayerTable layers() const {
     return {{.name = "all", .offset = 0, .count = task_.elements}};
   }
-  [[nodiscard]] ClientSetup client_setup() const {
+  [[nodiscard]] ClientOptions client_options() const {
     const std::vector<float> ones(task_.elements, 1.0F);
     const std::span bytes = std::as_bytes(std::span(ones));
     return {.name = access_.name,

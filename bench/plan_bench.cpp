@@ -8,7 +8,7 @@
 namespace longhaul {
 namespace {
 
-constexpr CodecSpec kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
+constexpr CodecOptions kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
 
 // No two alike, as measured ones are.
 Conditions links(std::size_t replicas, double bits_per_second) {

@@ -28,7 +28,7 @@
 namespace longhaul::trainer {
 
 struct CollectiveOptions {
-  EngineSetup engine;          // `slot` is the rank, `replicas` the number of ranks
+  EngineOptions engine;        // `slot` is the rank, `replicas` the number of ranks
   std::size_t elements = 0;    // of the model
   std::vector<float> weights;  // by rank
   std::uint64_t steps = 0;     // of the run

@@ -10,14 +10,14 @@ constexpr Seconds kLeastTransfer{1e-6};
 
 }  // namespace
 
-CollectivePlanner::CollectivePlanner(const EngineSetup& setup, std::size_t elements,
+CollectivePlanner::CollectivePlanner(const EngineOptions& options, std::size_t elements,
                                      Seconds computing)
-    : planner_(make_planner(planner_setup(setup),
-                            RoundSizes(setup.recipe.codec, elements, setup.replicas, {},
-                                       MeansDown::kForwarded, setup.layers))),
-      plan_(setup.recipe.plan),
-      ranks_(setup.replicas, Measured{.up = RateEstimator(kTrustedDuration),
-                                      .down = RateEstimator(kTrustedDuration)}),
+    : planner_(make_planner(planner_options(options),
+                            RoundSizes(options.recipe.codec, elements, options.replicas, {},
+                                       MeansDown::kForwarded, options.layers))),
+      plan_(options.recipe.plan),
+      ranks_(options.replicas, Measured{.up = RateEstimator(kTrustedDuration),
+                                        .down = RateEstimator(kTrustedDuration)}),
       guess_(computing) {}
 
 void CollectivePlanner::note(const std::vector<Turn>& turns) {

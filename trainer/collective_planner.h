@@ -19,7 +19,7 @@ namespace longhaul::trainer {
 class CollectivePlanner {
  public:
   // `computing`: of a step, until one was measured.
-  CollectivePlanner(const EngineSetup& setup, std::size_t elements, Seconds computing);
+  CollectivePlanner(const EngineOptions& options, std::size_t elements, Seconds computing);
 
   // All ranks' headers of a turn, in rank order.
   void note(const std::vector<Turn>& turns);

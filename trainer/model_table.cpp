@@ -19,7 +19,7 @@ Error wrong(const std::string& message) {
 }
 
 Status set_option(const ModelEntry& entry, const std::string& name, double value,
-                  ModelOptions& options) {
+                  ModelKnobs& options) {
   const std::string what = std::string(entry.name) + ": ";
   const auto option = std::ranges::find(entry.options, name, &ModelOption::name);
   if (option == entry.options.end()) {
@@ -37,7 +37,7 @@ Status set_option(const ModelEntry& entry, const std::string& name, double value
 }
 
 // `width` is shared out evenly over heads or groups.
-Status check_division(const ModelEntry& entry, const ModelOptions& options) {
+Status check_division(const ModelEntry& entry, const ModelKnobs& options) {
   for (const char* part : {"heads", "groups"}) {
     if (!options.contains(part) || std::fmod(options.at("width"), options.at(part)) == 0) continue;
     return wrong(std::string(entry.name) + ": " + part + " does not divide width");

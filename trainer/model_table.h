@@ -17,11 +17,11 @@ namespace longhaul::trainer {
 
 class Model;  // trainer/models.h, which includes torch
 
-using ModelOptions = std::map<std::string, double>;
+using ModelKnobs = std::map<std::string, double>;
 
 struct ModelConfig {
   std::string name = "cnn";
-  ModelOptions options;  // those that differ from the default
+  ModelKnobs options;  // those that differ from the default
 };
 
 enum class InputKind : std::uint8_t { kImages, kText };
@@ -50,7 +50,7 @@ struct ModelEntry {
   InputKind input;
   std::vector<ModelOption> options;
   // Gets every option. Initial values are drawn from `random`.
-  std::shared_ptr<Model> (*make)(const ModelInput&, const ModelOptions&, Random& random);
+  std::shared_ptr<Model> (*make)(const ModelInput&, const ModelKnobs&, Random& random);
 };
 
 std::span<const ModelEntry> model_table();
@@ -59,7 +59,7 @@ std::span<const ModelEntry> model_table();
 // out of range.
 struct ChosenModel {
   const ModelEntry* entry;
-  ModelOptions options;
+  ModelKnobs options;
 };
 Result<ChosenModel> choose_model(const ModelConfig& config);
 

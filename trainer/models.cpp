@@ -40,7 +40,7 @@ namespace {
 
 using torch::Tensor;
 
-std::int64_t whole(const ModelOptions& options, const char* name) {
+std::int64_t whole(const ModelKnobs& options, const char* name) {
   return static_cast<std::int64_t>(options.at(name));
 }
 
@@ -77,7 +77,7 @@ class LayeredModel : public Model {
 
 class Softmax : public LayeredModel {
  public:
-  Softmax(const ModelInput& input, const ModelOptions& /*none*/, Random& random)
+  Softmax(const ModelInput& input, const ModelKnobs& /*none*/, Random& random)
       : LayeredModel(random),
         out_(linear_layer("out", input.channels * input.height * input.width, input.classes)) {}
 
@@ -91,7 +91,7 @@ class Softmax : public LayeredModel {
 
 class Mlp : public LayeredModel {
  public:
-  Mlp(const ModelInput& input, const ModelOptions& options, Random& random)
+  Mlp(const ModelInput& input, const ModelKnobs& options, Random& random)
       : LayeredModel(random), dropout_(options.at("dropout")) {
     std::int64_t inputs = input.channels * input.height * input.width;
     for (std::int64_t i = 0; i < whole(options, "layers"); ++i) {
@@ -119,7 +119,7 @@ class Mlp : public LayeredModel {
 // Two 5 × 5 convolutions, each followed by 2 × 2 pooling, and two full layers.
 class Cnn : public LayeredModel {
  public:
-  Cnn(const ModelInput& input, const ModelOptions& options, Random& random) : LayeredModel(random) {
+  Cnn(const ModelInput& input, const ModelKnobs& options, Random& random) : LayeredModel(random) {
     const std::int64_t width = whole(options, "width");
     const auto side_after = [](std::int64_t side) { return ((side - 4) / 2 - 4) / 2; };
     const std::int64_t flat = 2 * width * side_after(input.height) * side_after(input.width);
@@ -150,7 +150,7 @@ class Cnn : public LayeredModel {
 // section 4.2), with group norm instead of batch norm: no statistics that differ between replicas.
 class ResNet : public LayeredModel {
  public:
-  ResNet(const ModelInput& input, const ModelOptions& options, Random& random)
+  ResNet(const ModelInput& input, const ModelKnobs& options, Random& random)
       : LayeredModel(random), groups_(whole(options, "groups")) {
     std::int64_t width = whole(options, "width");
     stem_ = conv3x3("stem", input.channels, width);
@@ -225,7 +225,7 @@ class ResNet : public LayeredModel {
 // embedding again.
 class Gpt : public LayeredModel {
  public:
-  Gpt(const ModelInput& input, const ModelOptions& options, Random& random)
+  Gpt(const ModelInput& input, const ModelKnobs& options, Random& random)
       : LayeredModel(random), heads_(whole(options, "heads")), dropout_(options.at("dropout")) {
     const std::int64_t width = whole(options, "width");
     const std::int64_t context = whole(options, "context");
@@ -309,7 +309,7 @@ class Gpt : public LayeredModel {
 };
 
 template <typename M>
-std::shared_ptr<Model> make(const ModelInput& input, const ModelOptions& options, Random& random) {
+std::shared_ptr<Model> make(const ModelInput& input, const ModelKnobs& options, Random& random) {
   return std::make_shared<M>(input, options, random);
 }
 

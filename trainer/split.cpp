@@ -129,7 +129,7 @@ Result<SplitKind> parse_split(std::string_view name) {
 }
 
 Result<Shares> split(std::span<const std::uint8_t> labels, std::size_t replicas,
-                     const SplitConfig& config, std::uint64_t seed) {
+                     const SplitOptions& config, std::uint64_t seed) {
   if (replicas == 0) return wrong("needs at least one replica");
   const bool by_shards = config.kind == SplitKind::kShards;
   if (by_shards && (config.shards_per_replica == 0 || config.shards_per_replica > labels.size())) {

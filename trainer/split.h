@@ -20,7 +20,7 @@ enum class SplitKind : std::uint8_t {
 // "iid", "shards", "dirichlet"
 Result<SplitKind> parse_split(std::string_view name);
 
-struct SplitConfig {
+struct SplitOptions {
   SplitKind kind = SplitKind::kIid;
   double beta = 0.5;                   // dirichlet: 0.1 is a hard case, 0.5 a mild one
   std::size_t shards_per_replica = 2;  // shards
@@ -31,7 +31,7 @@ struct SplitConfig {
 // gives the same split.
 Result<std::vector<std::vector<std::uint32_t>>> split(std::span<const std::uint8_t> labels,
                                                       std::size_t replicas,
-                                                      const SplitConfig& config,
+                                                      const SplitOptions& config,
                                                       std::uint64_t seed);
 
 }  // namespace longhaul::trainer

@@ -159,7 +159,7 @@ Status check_fit(const ChosenModel& chosen, const ModelInput& input, const DataC
 }  // namespace
 
 struct TorchWorkload::State {
-  WorkloadConfig config;
+  WorkloadOptions config;
   ChosenModel chosen;
   LoadedData data;
   std::vector<std::vector<std::uint32_t>> shares;
@@ -169,7 +169,7 @@ struct TorchWorkload::State {
   std::vector<Copy> evaluators;  // one per thread of workers
   Workers workers;
 
-  State(WorkloadConfig wanted, ChosenModel model, LoadedData loaded,
+  State(WorkloadOptions wanted, ChosenModel model, LoadedData loaded,
         std::vector<std::vector<std::uint32_t>> split_shares)
       : config(std::move(wanted)),
         chosen(std::move(model)),
@@ -220,7 +220,7 @@ struct TorchWorkload::State {
 TorchWorkload::TorchWorkload(std::unique_ptr<State> state) : state_(std::move(state)) {}
 TorchWorkload::~TorchWorkload() = default;
 
-Result<std::unique_ptr<TorchWorkload>> TorchWorkload::make(const WorkloadConfig& config) {
+Result<std::unique_ptr<TorchWorkload>> TorchWorkload::make(const WorkloadOptions& config) {
   if (config.batch == 0 || config.threads == 0 || config.gradient_threads == 0) {
     return Error{ErrorCode::kInvalidArgument, "batch and threads are at least 1"};
   }
@@ -271,7 +271,7 @@ Evaluation TorchWorkload::evaluate(std::span<const float> parameters, std::size_
           .samples = samples};
 }
 
-Result<std::unique_ptr<Workload>> make_workload(const WorkloadConfig& config) {
+Result<std::unique_ptr<Workload>> make_workload(const WorkloadOptions& config) {
   auto made = LONGHAUL_TRY(TorchWorkload::make(config));
   return std::unique_ptr<Workload>(std::move(made));
 }

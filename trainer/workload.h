@@ -22,10 +22,10 @@ struct DataConfig {
   std::filesystem::path path;  // directory of the images or the text file; empty: the usual places
 };
 
-struct WorkloadConfig {
+struct WorkloadOptions {
   ModelConfig model;
   DataConfig data;
-  SplitConfig split;
+  SplitOptions split;
   std::size_t replicas = 4;
   std::size_t batch = 32;  // samples of one gradient; of text, windows of the model's `context`
   std::uint64_t seed =
@@ -39,7 +39,7 @@ struct WorkloadConfig {
 class TorchWorkload final : public Workload {
  public:
   // Loads the data. An error is one line: what is missing or damaged, or which setting is wrong.
-  static Result<std::unique_ptr<TorchWorkload>> make(const WorkloadConfig& config);
+  static Result<std::unique_ptr<TorchWorkload>> make(const WorkloadOptions& config);
   ~TorchWorkload() override;
 
   [[nodiscard]] const LayerTable& layers() const override;
@@ -65,6 +65,6 @@ class TorchWorkload final : public Workload {
   std::unique_ptr<State> state_;
 };
 
-Result<std::unique_ptr<Workload>> make_workload(const WorkloadConfig& config);
+Result<std::unique_ptr<Workload>> make_workload(const WorkloadOptions& config);
 
 }  // namespace longhaul::trainer

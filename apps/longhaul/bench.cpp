@@ -15,7 +15,7 @@ namespace longhaul::apps {
 namespace {
 
 // As written on the command line.
-struct BenchArguments {
+struct BenchCommandOptions {
   std::string elements = "25M";
   std::string codecs;
   std::string ratio;
@@ -25,12 +25,12 @@ struct BenchArguments {
   bool no_torch = false;
 };
 
-Result<std::vector<CodecCase>> chosen_cases(const BenchArguments& arguments) {
+Result<std::vector<CodecCase>> chosen_cases(const BenchCommandOptions& arguments) {
   std::vector<CodecCase> cases = default_codec_cases();
   if (!arguments.codecs.empty()) {
     cases.clear();
     for (const std::string& name : split_list(arguments.codecs)) {
-      const CodecSpec spec = LONGHAUL_TRY(parse_codec(name));
+      const CodecOptions spec = LONGHAUL_TRY(parse_codec(name));
       cases.push_back({.spec = spec, .keep_ratio = 0.01});
     }
   }
@@ -44,7 +44,7 @@ Result<std::vector<CodecCase>> chosen_cases(const BenchArguments& arguments) {
   return cases;
 }
 
-Result<CodecBenchOptions> options_from(const BenchArguments& arguments) {
+Result<CodecBenchOptions> options_from(const BenchCommandOptions& arguments) {
   const std::uint64_t elements = LONGHAUL_TRY(parse_count(arguments.elements));
   if (elements == 0)
     return Error{ErrorCode::kInvalidArgument, "--elements: expected at least 1, got 0"};
@@ -63,7 +63,7 @@ void show_progress(std::size_t done, std::size_t all, const std::string& next) {
   if (done < all) std::cerr << '[' << done + 1 << '/' << all << "] " << next << std::flush;
 }
 
-int bench_codec(const BenchArguments& arguments) {
+int bench_codec(const BenchCommandOptions& arguments) {
   const Result<CodecBenchOptions> options = options_from(arguments);
   if (!options.ok()) return complain("bench codec", options.error(), kExitWrongUse);
   const CodecBenchResult result = run_codec_bench(*options, show_progress);
@@ -83,8 +83,8 @@ void add_bench(CLI::App& program, Run& run) {
   bench->require_subcommand(1);
   CLI::App* codec = bench->add_subcommand(
       "codec", "Codecs against memcpy and torch, all in one run (about a minute)");
-  const auto arguments =
-      std::make_shared<BenchArguments>();  // shared with the callback, which outlives this call
+  const auto arguments = std::make_shared<BenchCommandOptions>();  // shared with the callback,
+                                                                   // which outlives this call
   codec->add_option("--elements", arguments->elements, "Floats in an update, such as 25M")
       ->capture_default_str();
   codec->add_option("--codec", arguments->codecs,

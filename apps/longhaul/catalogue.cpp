@@ -18,7 +18,7 @@ namespace {
 
 using CatalogueJson = nlohmann::ordered_json;
 
-struct CatalogueArguments {
+struct CatalogueCommandOptions {
   std::string name;  // empty: all of them
   bool json = false;
 };
@@ -64,7 +64,7 @@ int list_scenarios(bool json) {
   return kExitDone;
 }
 
-int show_scenario(const CatalogueArguments& arguments) {
+int show_scenario(const CatalogueCommandOptions& arguments) {
   const Catalogue known = catalogue();
   const Result<Scenario> scenario = load_scenario(arguments.name, known, {});
   if (!scenario.ok()) return complain("scenarios show", scenario.error(), kExitWrongUse);
@@ -149,7 +149,7 @@ int list_recipes(bool json) {
   return kExitDone;
 }
 
-int show_recipe(const CatalogueArguments& arguments) {
+int show_recipe(const CatalogueCommandOptions& arguments) {
   const Result<Recipe> recipe = find_recipe(arguments.name);
   if (!recipe.ok()) return complain("recipes show", recipe.error());
   CatalogueJson json = json_of_recipe(*recipe);
@@ -184,7 +184,7 @@ struct Shelf {
   const char* item;  // the argument of `show`
   const char* show_summary;
   int (*list)(bool json);
-  int (*show)(const CatalogueArguments& arguments);
+  int (*show)(const CatalogueCommandOptions& arguments);
 };
 
 constexpr std::array kShelves{
@@ -198,7 +198,8 @@ constexpr std::array kShelves{
 
 void add_catalogue(CLI::App& program, Run& run) {
   for (const Shelf& shelf : kShelves) {
-    const auto arguments = std::make_shared<CatalogueArguments>();  // shared with the callbacks
+    const auto arguments =
+        std::make_shared<CatalogueCommandOptions>();  // shared with the callbacks
     CLI::App* list = program.add_subcommand(shelf.name, shelf.summary);
     list->require_subcommand(0, 1);
     list->add_flag("--json", arguments->json, "One JSON object in place of the text");

@@ -52,14 +52,14 @@ struct ChildFiles {
 
 }  // namespace
 
-Result<Child> Child::start(const Setup& setup) {
+Result<Child> Child::start(const Options& options) {
   Pipe output = LONGHAUL_TRY(make_pipe());
   Pipe input = LONGHAUL_TRY(make_pipe());
-  OwnedFd errors(setup.errors.empty() ? -1
-                                      : ::open(setup.errors.c_str(),
-                                               O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  std::vector<char*> argv{const_cast<char*>(setup.program.c_str())};
-  for (const std::string& argument : setup.arguments)
+  OwnedFd errors(options.errors.empty() ? -1
+                                        : ::open(options.errors.c_str(),
+                                                 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  std::vector<char*> argv{const_cast<char*>(options.program.c_str())};
+  for (const std::string& argument : options.arguments)
     argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   const pid_t parent = ::getpid();
@@ -67,10 +67,10 @@ Result<Child> Child::start(const Setup& setup) {
   if (id == 0)
     become(argv.data(),
            {.input = input.read.get(), .output = output.write.get(), .errors = errors.get()},
-           setup.niceness, parent);
+           options.niceness, parent);
   if (id < 0) return Error{ErrorCode::kIo, std::string("fork: ") + std::strerror(errno)};
   ::fcntl(output.read.get(), F_SETFL, O_NONBLOCK);
-  return Child(id, std::move(output.read), setup.is_fed ? std::move(input.write) : OwnedFd(-1));
+  return Child(id, std::move(output.read), options.is_fed ? std::move(input.write) : OwnedFd(-1));
 }
 
 Child::Child(Child&& other) noexcept

@@ -15,7 +15,7 @@ namespace longhaul::apps {
 
 class Child {
  public:
-  struct Setup {
+  struct Options {
     std::string program;
     std::vector<std::string> arguments;
     std::string errors;   // file for its standard error
@@ -23,7 +23,7 @@ class Child {
     bool is_fed = false;  // write_line() reaches its standard input
   };
   // It dies with this process, also when that is killed.
-  static Result<Child> start(const Setup& setup);
+  static Result<Child> start(const Options& options);
   // Killed and waited for, if it has not ended.
   ~Child();
   Child(Child&& other) noexcept;

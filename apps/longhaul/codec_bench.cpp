@@ -91,7 +91,7 @@ CodecBenchRow measure(const CodecCase& test, const CodecBenchOptions& options, W
     const double copy_s =
         seconds_of([&] { std::memcpy(buffers.out.data(), buffers.gradient.data(), bytes); });
     ByteBuffer payload;
-    const TakeRequest request{.residual = buffers.residual,
+    const TakeOptions request{.residual = buffers.residual,
                               .increment = buffers.gradient,
                               .keep_ratio = test.keep_ratio,
                               .seed = i};
@@ -119,7 +119,7 @@ CodecBenchRow measure(const CodecCase& test, const CodecBenchOptions& options, W
 }
 
 SumBenchRow measure_sum(const CodecBenchOptions& options, Workers& workers, Buffers& buffers) {
-  const CodecSpec spec{.kind = CodecKind::kTopK, .values = ValueFormat::k2Bit};
+  const CodecOptions spec{.kind = CodecKind::kTopK, .values = ValueFormat::k2Bit};
   SumBenchRow row{.codec = spec.name()};
   const std::unique_ptr<Codec> codec = make_codec(spec, {}, workers);
   std::vector<WeightedPayload> payloads;

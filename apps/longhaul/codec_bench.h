@@ -12,7 +12,7 @@
 namespace longhaul::apps {
 
 struct CodecCase {
-  CodecSpec spec;
+  CodecOptions spec;
   double keep_ratio = 1.0;
 };
 

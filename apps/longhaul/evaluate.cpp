@@ -10,7 +10,7 @@
 namespace longhaul::apps {
 
 void add_evaluate(CLI::App& program, Run& run, const std::vector<std::string>& words) {
-  const auto arguments = std::make_shared<EvaluateArguments>();  // shared with the callback
+  const auto arguments = std::make_shared<EvaluateCommandOptions>();  // shared with the callback
   CLI::App* evaluate = add_evaluate_options(program, *arguments);
   evaluate->callback([=, &run] {
     run = [=] {

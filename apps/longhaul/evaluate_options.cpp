@@ -8,7 +8,7 @@
 
 namespace longhaul::apps {
 
-CLI::App* add_evaluate_options(CLI::App& program, EvaluateArguments& arguments) {
+CLI::App* add_evaluate_options(CLI::App& program, EvaluateCommandOptions& arguments) {
   CLI::App* evaluate =
       program.add_subcommand("evaluate", "Score a model on all held-out data of a scenario");
   evaluate
@@ -36,7 +36,7 @@ CLI::App* add_evaluate_options(CLI::App& program, EvaluateArguments& arguments) 
   return evaluate;
 }
 
-Result<Scenario> scenario_to_evaluate(const EvaluateArguments& arguments) {
+Result<Scenario> scenario_to_evaluate(const EvaluateCommandOptions& arguments) {
   Result<Scenario> scenario =
       scenario_of({.scenario = arguments.scenario, .settings = arguments.settings}, catalogue());
   if (scenario.ok() && !arguments.data.empty()) scenario->data.path = arguments.data;

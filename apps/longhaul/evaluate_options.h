@@ -11,7 +11,7 @@
 
 namespace longhaul::apps {
 
-struct EvaluateArguments {
+struct EvaluateCommandOptions {
   std::string model;
   std::string scenario;
   std::vector<std::string> settings;
@@ -20,9 +20,9 @@ struct EvaluateArguments {
 };
 
 // Adds the subcommand; `arguments` outlives the parsing.
-CLI::App* add_evaluate_options(CLI::App& program, EvaluateArguments& arguments);
+CLI::App* add_evaluate_options(CLI::App& program, EvaluateCommandOptions& arguments);
 
 // Reads the scenario that these arguments name. An error is wrong use.
-Result<Scenario> scenario_to_evaluate(const EvaluateArguments& arguments);
+Result<Scenario> scenario_to_evaluate(const EvaluateCommandOptions& arguments);
 
 }  // namespace longhaul::apps

@@ -18,7 +18,7 @@
 namespace longhaul::apps {
 namespace {
 
-struct ExportArguments {
+struct ExportCommandOptions {
   std::string source;
   std::string out;
   bool is_forced = false;
@@ -36,7 +36,7 @@ Result<ExportedModel> model_of_hub(const std::string& directory) {
   const v1::Task task = LONGHAUL_TRY(read_task(directory));
   const Result<Job> job = job_of(task, catalogue());
   if (!job.ok()) return Error(job.error()).within(directory);
-  const Result<EngineSetup> engine = engine_setup(*job, {});
+  const Result<EngineOptions> engine = engine_options(*job, {});
   if (!engine.ok()) return engine.error();
   const Result<std::optional<RunRecord>> run = Journal::read_run(directory);
   if (!run.ok()) return run.error();
@@ -79,7 +79,7 @@ Result<ExportedModel> model_of_checkpoint(const std::string& file) {
                                   .step = step.ok() ? *step : 0}};
 }
 
-int run_export(const ExportArguments& arguments) {
+int run_export(const ExportCommandOptions& arguments) {
   const OutputOptions output{.mark = kStateMark, .is_forced = arguments.is_forced};
   if (const auto target = output_target(arguments.out, output); !target.ok())
     return complain("export", Error(target.error()).within("--out"));
@@ -111,7 +111,7 @@ int run_export(const ExportArguments& arguments) {
 }  // namespace
 
 void add_export(CLI::App& program, Run& run) {
-  const auto arguments = std::make_shared<ExportArguments>();  // shared with the callback
+  const auto arguments = std::make_shared<ExportCommandOptions>();  // shared with the callback
   CLI::App* command =
       program.add_subcommand("export", "Write the model of a hub's directory or a checkpoint");
   command

@@ -40,7 +40,7 @@ std::string text_of(const Fault& fault) {
   return {};
 }
 
-Faults::Faults(const FaultSettings& settings, std::size_t replicas)
+Faults::Faults(const FaultOptions& settings, std::size_t replicas)
     : settings_(settings), replicas_(replicas), random_(settings.seed) {
   next_ = draw();
   next_at_ = kFirstPause;

@@ -32,7 +32,7 @@ struct Fault {
 // "replica-2 stopped for 3.1s"
 std::string text_of(const Fault& fault);
 
-struct FaultSettings {
+struct FaultOptions {
   std::size_t count = 0;  // 0: none, unless `duration` asks for them
   Seconds duration{};     // faults go on for so long
   std::uint64_t seed = 1;
@@ -42,7 +42,7 @@ struct FaultSettings {
 
 class Faults {
  public:
-  Faults(const FaultSettings& settings, std::size_t replicas);
+  Faults(const FaultOptions& settings, std::size_t replicas);
 
   // The actions of the rehearsal.
   struct Hands {
@@ -68,7 +68,7 @@ class Faults {
   [[nodiscard]] bool is_through(Seconds time) const;
   [[nodiscard]] bool is_free(const Fault& fault) const;
 
-  FaultSettings settings_;
+  FaultOptions settings_;
   std::size_t replicas_;
   std::mt19937_64 random_;
   std::vector<UnderWay> under_way_;

@@ -35,7 +35,7 @@
 namespace longhaul::apps {
 namespace {
 
-struct HubArguments {
+struct HubCommandOptions {
   AskedTask task;
   std::string listen = "127.0.0.1:7070";
   std::string directory;
@@ -71,7 +71,7 @@ Result<access::Address> listening_address(const std::string& text) {
 // much.
 constexpr std::uint64_t kBytesPerParameter = 32;
 
-Result<std::uint64_t> most_elements(const HubArguments& arguments) {
+Result<std::uint64_t> most_elements(const HubCommandOptions& arguments) {
   if (arguments.most_params.empty())
     return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
            static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / kBytesPerParameter;
@@ -80,9 +80,9 @@ Result<std::uint64_t> most_elements(const HubArguments& arguments) {
   return most;
 }
 
-Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) {
+Result<HubOptions> hub_options(const HubCommandOptions& arguments, const v1::Task& task) {
   const Job job = LONGHAUL_TRY(job_of(task, catalogue()));
-  const EngineSetup engine = LONGHAUL_TRY(engine_setup(job, {}));
+  const EngineOptions engine = LONGHAUL_TRY(engine_options(job, {}));
   if (engine.recipe.is_free || engine.recipe.planner == PlannerKind::kClairvoyant)
     return Error{ErrorCode::kInvalidArgument, "--recipe: " + std::string(engine.recipe.name) +
                                                   " is for the lab: no link is free or foreseen"};
@@ -92,7 +92,7 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
   const std::uint64_t most = LONGHAUL_TRY(most_elements(arguments));
   std::vector<float> weights;
   weights.reserve(replicas);
-  for (const ReplicaSettings& replica : job.scenario.replicas)
+  for (const ReplicaOptions& replica : job.scenario.replicas)
     weights.push_back(static_cast<float>(replica.weight));
   for (const auto& [option, count] :
        {std::pair("--least", arguments.least), std::pair("--start-with", arguments.start_with)}) {
@@ -101,22 +101,22 @@ Result<HubSetup> hub_setup(const HubArguments& arguments, const v1::Task& task) 
                    std::string(option) + ": expected at most " + std::to_string(replicas) +
                        ", the replicas of the scenario, got " + std::to_string(count)};
   }
-  return HubSetup{.training = {.engine = engine,
-                               .steps = job.scenario.train.steps,
-                               .replicas = replicas,
-                               .policy = {.least = arguments.least},
-                               .directory = arguments.directory,
-                               .accepts_loss = arguments.accepts_loss},
-                  .task = task,
-                  .start_with = arguments.start_with > 0 ? arguments.start_with : replicas,
-                  .patience = *patience,
-                  .rate = arguments.rate,
-                  .weights = std::move(weights),
-                  .most_elements = most,
-                  .evaluates = !arguments.is_scored_elsewhere,
-                  .target = job.scenario.target,
-                  .ends_at_target =
-                      !arguments.is_scored_elsewhere && job.scenario.train.stop != StopAt::kSteps};
+  return HubOptions{.training = {.engine = engine,
+                                 .steps = job.scenario.train.steps,
+                                 .replicas = replicas,
+                                 .policy = {.least = arguments.least},
+                                 .directory = arguments.directory,
+                                 .accepts_loss = arguments.accepts_loss},
+                    .task = task,
+                    .start_with = arguments.start_with > 0 ? arguments.start_with : replicas,
+                    .patience = *patience,
+                    .rate = arguments.rate,
+                    .weights = std::move(weights),
+                    .most_elements = most,
+                    .evaluates = !arguments.is_scored_elsewhere,
+                    .target = job.scenario.target,
+                    .ends_at_target = !arguments.is_scored_elsewhere &&
+                                      job.scenario.train.stop != StopAt::kSteps};
 }
 
 // Only who was invited, under the name that the certificate says.
@@ -158,7 +158,7 @@ Result<std::optional<access::DirectoryLock>> own_directory(const std::string& di
   return std::optional(std::move(lock));
 }
 
-int print_hub_config(TaskRequest request, const v1::Task& task) {
+int print_hub_config(TaskOptions request, const v1::Task& task) {
   const Result<Job> job = job_of(task, catalogue());
   if (job.ok() && !job->scenario.train.stop) request.settings.emplace_back("train.stop=target");
   const Result<std::string> text = config_text(request, {task.recipe()}, catalogue());
@@ -168,9 +168,9 @@ int print_hub_config(TaskRequest request, const v1::Task& task) {
 }
 
 // The command that goes on with this run: the task is in the directory, all else is not.
-std::string again(const HubArguments& arguments) {
+std::string again(const HubCommandOptions& arguments) {
   if (arguments.directory.empty()) return {};
-  const HubArguments usual;
+  const HubCommandOptions usual;
   std::string command = "longhaul hub --dir " + arguments.directory;
   const auto add = [&](const char* option, const std::string& value, bool is_usual) {
     if (!is_usual) command.append(" ").append(option).append(" ").append(value);
@@ -186,7 +186,7 @@ std::string again(const HubArguments& arguments) {
   return command;
 }
 
-int run_hub(const HubArguments& arguments) {
+int run_hub(const HubCommandOptions& arguments) {
   const std::string& recipe = arguments.task.request.recipe;
   if (recipe.find(',') != std::string::npos)
     return complain("hub",
@@ -195,7 +195,7 @@ int run_hub(const HubArguments& arguments) {
   const Result<v1::Task> task = task_in(arguments.directory, arguments.task);
   if (!task.ok()) return complain("hub", task.error(), kExitWrongUse);
   if (arguments.prints_config) {
-    TaskRequest request = arguments.task.request;
+    TaskOptions request = arguments.task.request;
     request.seed = task->seed();
     return print_hub_config(request, *task);
   }
@@ -215,13 +215,13 @@ int run_hub(const HubArguments& arguments) {
   const Result<Seconds> status_every = parse_duration(arguments.status_every);
   if (!status_every.ok())
     return complain("hub", Error(status_every.error()).within("--status-every"), kExitWrongUse);
-  Result<HubSetup> setup = hub_setup(arguments, *task);
+  Result<HubOptions> setup = hub_options(arguments, *task);
   if (!setup.ok()) return complain("hub", setup.error(), kExitWrongUse);
-  GrpcServer::Setup server_setup{.address = arguments.listen};
+  GrpcServer::Options server_options{.address = arguments.listen};
   if (!arguments.keys.empty()) {
     const Result<access::HubKeys> keys = access::load_hub_keys(arguments.keys, access::wall_now());
     if (!keys.ok()) return complain("hub", keys.error(), kExitFailed);
-    server_setup.tls = TlsKeys{
+    server_options.tls = TlsKeys{
         .authority = keys->ca_pem, .certificate = keys->certificate_pem, .key = keys->key_pem};
     setup->admit = admission_by(arguments.keys);
   }
@@ -241,7 +241,7 @@ int run_hub(const HubArguments& arguments) {
       std::move(setup).value(), clock, log,
       {.threads = all_cores(), .watcher = HubWatcher(lines, arguments.tells_rounds, log)});
   if (!hub.ok()) return complain("hub", hub.error(), kExitFailed);
-  const Result<std::unique_ptr<GrpcServer>> server = GrpcServer::start(server_setup, **hub);
+  const Result<std::unique_ptr<GrpcServer>> server = GrpcServer::start(server_options, **hub);
   if (!server.ok()) return complain("hub", server.error(), kExitFailed);
   if (!arguments.directory.empty()) {
     const Status kept = write_task(arguments.directory, *task);
@@ -267,7 +267,7 @@ int run_hub(const HubArguments& arguments) {
 }  // namespace
 
 void add_hub(CLI::App& program, Run& run) {
-  const auto arguments = std::make_shared<HubArguments>();  // shared with the callback
+  const auto arguments = std::make_shared<HubCommandOptions>();  // shared with the callback
   CLI::App* hub = program.add_subcommand("hub", "Serve a run to the replicas that dial in");
   hub->add_option("scenario", arguments->task.request.scenario,
                   "Name of a built-in scenario, or a file that ends in .toml; not needed if --dir\n"

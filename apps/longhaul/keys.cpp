@@ -17,10 +17,10 @@ namespace {
 using KeysJson = nlohmann::ordered_json;
 
 // As written on the command line.
-struct KeysArguments {
+struct KeysCommandOptions {
   std::string directory;
   std::vector<std::string> hosts;
-  access::InviteRequest invite;
+  access::InviteOptions invite;
   std::string out;
   bool json = false;
 };
@@ -30,7 +30,7 @@ void print_json(const KeysJson& json) {
   std::cout << json.dump(2, ' ', false, KeysJson::error_handler_t::replace) << '\n';
 }
 
-int init_keys(const KeysArguments& arguments) {
+int init_keys(const KeysCommandOptions& arguments) {
   const Result<access::AuthorityFacts> made =
       access::create_authority(arguments.directory, arguments.hosts, access::wall_now());
   if (!made.ok()) return complain("keys init", made.error());
@@ -47,8 +47,8 @@ int init_keys(const KeysArguments& arguments) {
   return kExitDone;
 }
 
-int invite_replica(const KeysArguments& arguments) {
-  access::InviteRequest request = arguments.invite;
+int invite_replica(const KeysCommandOptions& arguments) {
+  access::InviteOptions request = arguments.invite;
   request.file = arguments.out;
   const Result<access::Invited> invited =
       access::invite(arguments.directory, request, access::wall_now());
@@ -70,7 +70,7 @@ int invite_replica(const KeysArguments& arguments) {
   return kExitDone;
 }
 
-int revoke_replica(const KeysArguments& arguments) {
+int revoke_replica(const KeysCommandOptions& arguments) {
   const std::string& name = arguments.invite.name;
   const Result<access::WallTime> since =
       access::revoke(arguments.directory, name, access::wall_now());
@@ -118,7 +118,7 @@ void print_members(const std::vector<access::Member>& members, access::WallTime 
   }
 }
 
-int list_members(const KeysArguments& arguments) {
+int list_members(const KeysCommandOptions& arguments) {
   const auto members = access::Members(arguments.directory).list();
   if (!members.ok()) return complain("keys list", members.error());
   if (arguments.json) {
@@ -133,7 +133,7 @@ int list_members(const KeysArguments& arguments) {
 }
 
 // The arguments live as long as the callbacks that read them.
-using SharedArguments = std::shared_ptr<KeysArguments>;
+using SharedArguments = std::shared_ptr<KeysCommandOptions>;
 
 CLI::App* add_keys_subcommand(CLI::App& keys, const std::string& name, const std::string& summary,
                               const SharedArguments& arguments) {
@@ -215,7 +215,7 @@ void add_keys(CLI::App& program, Run& run) {
       "  longhaul keys revoke hub-keys berlin\n"
       "\nExits with 0 when done, 1 when keys are missing, there already or unreadable, 2 on wrong "
       "use.");
-  const auto arguments = std::make_shared<KeysArguments>();
+  const auto arguments = std::make_shared<KeysCommandOptions>();
   add_init(*keys, run, arguments);
   add_invite(*keys, run, arguments);
   add_revoke(*keys, run, arguments);

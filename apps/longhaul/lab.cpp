@@ -26,8 +26,8 @@ int print_config(const std::vector<lab::StudyPoint>& points) {
 }
 
 // Everything that needs no training is checked before longhaul-torch is looked for.
-int run_lab(const LabArguments& arguments, const std::vector<std::string>& words) {
-  const Result<lab::StudyRequest> request = study_request(arguments);
+int run_lab(const LabCommandOptions& arguments, const std::vector<std::string>& words) {
+  const Result<lab::StudyOptions> request = study_request(arguments);
   if (!request.ok()) return complain("lab", request.error(), kExitWrongUse);
   const Result<std::vector<lab::StudyPoint>> points = lab::study_points(*request);
   if (!points.ok()) return complain("lab", points.error(), kExitWrongUse);
@@ -39,7 +39,7 @@ int run_lab(const LabArguments& arguments, const std::vector<std::string>& words
 
 void add_lab(CLI::App& program, Run& run, const std::vector<std::string>& words) {
   const auto arguments =
-      std::make_shared<LabArguments>();  // shared with the callback, which outlives this call
+      std::make_shared<LabCommandOptions>();  // shared with the callback, which outlives this call
   CLI::App* lab = add_lab_options(program, *arguments);
   lab->callback([=, &run] { run = [=] { return run_lab(*arguments, words); }; });
 }

@@ -38,7 +38,7 @@ std::string footer() {
 }
 
 // A replay trains nothing: what would change training cannot be set.
-Status check_replay(const lab::StudyRequest& request) {
+Status check_replay(const lab::StudyOptions& request) {
   if (!request.grid.empty())
     return Error{ErrorCode::kInvalidArgument,
                  "--replay: not together with --grid; replay once for each value, with --set"};
@@ -55,7 +55,7 @@ Status check_replay(const lab::StudyRequest& request) {
 
 }  // namespace
 
-CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments) {
+CLI::App* add_lab_options(CLI::App& program, LabCommandOptions& arguments) {
   CLI::App* lab = program.add_subcommand(
       "lab", "Run recipes of a scenario on a virtual clock: real training, modelled links");
   lab->footer(footer);
@@ -103,7 +103,7 @@ CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments) {
   return lab;
 }
 
-std::string study_digest(const lab::StudyRequest& request, const Scenario& scenario) {
+std::string study_digest(const lab::StudyOptions& request, const Scenario& scenario) {
   std::ostringstream text;
   const auto add_file = [&](const std::filesystem::path& path) {
     const std::ifstream file(path, std::ios::binary);
@@ -114,7 +114,7 @@ std::string study_digest(const lab::StudyRequest& request, const Scenario& scena
   for (const Setting& setting : request.settings)
     text << '\n' << setting.key << '=' << setting.value;
   std::set<std::string> traces;
-  for (const ReplicaSettings& replica : scenario.replicas) {
+  for (const ReplicaOptions& replica : scenario.replicas) {
     if (!replica.link.trace.empty() && traces.insert(replica.link.trace).second)
       add_file(replica.link.trace);
   }
@@ -124,8 +124,8 @@ std::string study_digest(const lab::StudyRequest& request, const Scenario& scena
   return digest.str();
 }
 
-Result<lab::StudyRequest> study_request(const LabArguments& arguments) {
-  lab::StudyRequest request{.scenario = arguments.scenario,
+Result<lab::StudyOptions> study_request(const LabCommandOptions& arguments) {
+  lab::StudyOptions request{.scenario = arguments.scenario,
                             .catalogue = catalogue(),
                             .recipes = split_list(arguments.recipes)};
   if (!arguments.seeds.empty()) {

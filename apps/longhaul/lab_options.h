@@ -14,7 +14,7 @@
 namespace longhaul::apps {
 
 // As written on the command line.
-struct LabArguments {
+struct LabCommandOptions {
   std::string scenario;
   std::string recipes;
   std::string seeds;
@@ -32,13 +32,13 @@ struct LabArguments {
 };
 
 // Adds the subcommand; `arguments` outlives the parsing.
-CLI::App* add_lab_options(CLI::App& program, LabArguments& arguments);
+CLI::App* add_lab_options(CLI::App& program, LabCommandOptions& arguments);
 
 // Equal for calls whose runs can be compared: the text of the scenario, what is set over it, and
 // the traces that it names.
-std::string study_digest(const lab::StudyRequest& request, const Scenario& scenario);
+std::string study_digest(const lab::StudyOptions& request, const Scenario& scenario);
 
 // Errors name the option.
-Result<lab::StudyRequest> study_request(const LabArguments& arguments);
+Result<lab::StudyOptions> study_request(const LabCommandOptions& arguments);
 
 }  // namespace longhaul::apps

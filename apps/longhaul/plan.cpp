@@ -30,7 +30,7 @@ struct Planned {
   Seconds d_sgd{};  // step time of synchronous, dense training
 };
 
-Planned planned(const PlanRequest& request) {
+Planned planned(const PlanOptions& request) {
   const Conditions replicas(request.replicas, request.link);
   const RoundSizes sizes = request.sizes();
   const auto planner =
@@ -43,11 +43,11 @@ Planned planned(const PlanRequest& request) {
   return result;
 }
 
-double efficiency(const PlanRequest& request, Seconds step_time) {
+double efficiency(const PlanOptions& request, Seconds step_time) {
   return request.link.compute / step_time;
 }
 
-nlohmann::ordered_json json_of(const PlanRequest& request, const Planned& result) {
+nlohmann::ordered_json json_of(const PlanOptions& request, const Planned& result) {
   const Decision& decision = result.decision;
   nlohmann::ordered_json steps;  // null: not known
   if (is_calibrated(decision.plan.merge)) steps = decision.relative_steps;
@@ -88,7 +88,7 @@ void print_text(const char* name, const std::string& text) {
   print_row(name, line);
 }
 
-void print_plan(const PlanRequest& request, const Planned& result) {
+void print_plan(const PlanOptions& request, const Planned& result) {
   const Decision& decision = result.decision;
   const double share = efficiency(request, decision.step_time);
   print_row("codec", request.recipe.codec.name());
@@ -117,7 +117,7 @@ nlohmann::ordered_json json_of(const PlanMap& map) {
   return json;
 }
 
-int draw_map(const PlanRequest& request, const PlanArguments& arguments) {
+int draw_map(const PlanOptions& request, const PlanCommandOptions& arguments) {
   const PlanMap map = plan_map(request);
   const std::string& out = arguments.out;
   if (out.empty()) {
@@ -132,8 +132,8 @@ int draw_map(const PlanRequest& request, const PlanArguments& arguments) {
   return kExitDone;
 }
 
-int run_plan(const PlanArguments& arguments) {
-  const Result<PlanRequest> request = plan_request(arguments);
+int run_plan(const PlanCommandOptions& arguments) {
+  const Result<PlanOptions> request = plan_request(arguments);
   if (!request.ok()) return complain("plan", request.error(), kExitWrongUse);
   const std::string doubt = doubt_about_params(arguments.params, request->elements);
   if (!doubt.empty()) std::cerr << "longhaul plan: " << doubt << '\n';
@@ -158,7 +158,7 @@ void add_plan(CLI::App& program, Run& run) {
       "  longhaul plan --params 124M --step-time 250ms --bandwidth 500mbit --latency 30ms\n"
       "  longhaul plan --params 1B --step-time 1s --map");
   const auto arguments =
-      std::make_shared<PlanArguments>();  // shared with the callback, which outlives this call
+      std::make_shared<PlanCommandOptions>();  // shared with the callback, which outlives this call
   plan->add_option("--params", arguments->params, "Parameters of the model, such as 124M")
       ->required();
   plan->add_option("--step-time", arguments->step_time, "Compute time of a step, such as 250ms")

@@ -95,13 +95,13 @@ void add_panel(std::ostringstream& out, const PlanMap& map, const std::string& t
 
 }  // namespace
 
-Seconds d_sgd_step_time(const PlanRequest& request, const ReplicaConditions& link) {
+Seconds d_sgd_step_time(const PlanOptions& request, const ReplicaConditions& link) {
   const RoundSizes dense({.kind = CodecKind::kDense, .values = ValueFormat::kFp32},
                          request.elements, request.replicas, {.least = 1});
   return step_time({link}, dense.exact(1), 0);
 }
 
-PlanMap plan_map(const PlanRequest& request) {
+PlanMap plan_map(const PlanOptions& request) {
   PlanMap map{.recipe = std::string(request.recipe.name),
               .work = std::to_string(request.elements) + " parameters, " +
                       to_string(request.link.compute) + " of computing per step, " +

@@ -20,9 +20,9 @@ struct PlanMap {
 };
 
 // Step time of synchronous training with dense gradients.
-Seconds d_sgd_step_time(const PlanRequest& request, const ReplicaConditions& link);
+Seconds d_sgd_step_time(const PlanOptions& request, const ReplicaConditions& link);
 
-PlanMap plan_map(const PlanRequest& request);
+PlanMap plan_map(const PlanOptions& request);
 std::string plan_map_text(const PlanMap& map);
 std::string plan_map_svg(const PlanMap& map);
 // In every map that plan_map_svg() draws.

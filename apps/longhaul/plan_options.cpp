@@ -29,7 +29,7 @@ Result<Seconds> duration_of(const std::string& option, const std::string& text) 
   return time;
 }
 
-Result<RatioLimits> limits_of(const PlanArguments& arguments) {
+Result<RatioRange> limits_of(const PlanCommandOptions& arguments) {
   Result<double> least = parse_ratio(arguments.least_ratio);
   if (!least.ok()) return std::move(least).error().within("--min-ratio");
   if (*least < kLeastRatio) return wrong("--min-ratio", "at least 1e-9", arguments.least_ratio);
@@ -39,7 +39,7 @@ Result<RatioLimits> limits_of(const PlanArguments& arguments) {
     return wrong("--max-ratio", "at least --min-ratio (" + arguments.least_ratio + ')',
                  arguments.most_ratio);
   }
-  return RatioLimits{.least = *least, .most = *most};
+  return RatioRange{.least = *least, .most = *most};
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ std::string doubt_about_params(const std::string& written, std::uint64_t params)
          " parameters; did you mean " + written + "M?";
 }
 
-Result<PlanRequest> plan_request(const PlanArguments& arguments) {
+Result<PlanOptions> plan_request(const PlanCommandOptions& arguments) {
   Result<std::uint64_t> elements = parse_count(arguments.params);
   if (!elements.ok()) return std::move(elements).error().within("--params");
   if (*elements == 0 || *elements > kMostParams)
@@ -76,7 +76,7 @@ Result<PlanRequest> plan_request(const PlanArguments& arguments) {
   if (!recipe.ok()) return std::move(recipe).error().within("--recipe");
   if (recipe->is_free) return wrong("--recipe", "one that uses the link", arguments.recipe);
   if (!arguments.codec.empty()) {
-    Result<CodecSpec> codec = parse_codec(arguments.codec);
+    Result<CodecOptions> codec = parse_codec(arguments.codec);
     if (!codec.ok()) return std::move(codec).error().within("--codec");
     recipe->codec = *codec;
   }
@@ -89,8 +89,8 @@ Result<PlanRequest> plan_request(const PlanArguments& arguments) {
     return Error{ErrorCode::kInvalidArgument,
                  "--recipe, --codec: how much threshold sends depends on the gradients, which a "
                  "plan does not have: try longhaul lab"};
-  const RatioLimits limits = LONGHAUL_TRY(limits_of(arguments));
-  return PlanRequest{.elements = static_cast<std::size_t>(*elements),
+  const RatioRange limits = LONGHAUL_TRY(limits_of(arguments));
+  return PlanOptions{.elements = static_cast<std::size_t>(*elements),
                      .replicas = arguments.replicas,
                      .link = {.compute = compute, .latency = latency, .up = up, .down = down},
                      .recipe = *recipe,

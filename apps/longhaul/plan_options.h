@@ -11,7 +11,7 @@
 namespace longhaul::apps {
 
 // As written on the command line.
-struct PlanArguments {
+struct PlanCommandOptions {
   std::string params;
   std::string step_time;
   std::string bandwidth;
@@ -28,12 +28,12 @@ struct PlanArguments {
   bool json = false;
 };
 
-struct PlanRequest {
+struct PlanOptions {
   std::size_t elements = 0;
   std::size_t replicas = 0;
   ReplicaConditions link;  // of every replica
   Recipe recipe;
-  RatioLimits limits;
+  RatioRange limits;
 
   [[nodiscard]] RoundSizes sizes() const {
     return {recipe.codec, elements, replicas, limits, recipe.means_down()};
@@ -44,6 +44,6 @@ struct PlanRequest {
 std::string doubt_about_params(const std::string& written, std::uint64_t params);
 
 // An error is one line that names the option.
-Result<PlanRequest> plan_request(const PlanArguments& arguments);
+Result<PlanOptions> plan_request(const PlanCommandOptions& arguments);
 
 }  // namespace longhaul::apps

@@ -23,8 +23,8 @@ namespace {
 constexpr Seconds kProbeTimeout{30.0};
 constexpr Seconds kQuiet{2.0};  // then it tells what it is doing
 
-struct ProbeArguments {
-  VisitArguments visit;
+struct ProbeCommandOptions {
+  VisitCommandOptions visit;
   std::string params;
   std::string step_time;
 };
@@ -36,7 +36,7 @@ struct ProbedWork {
   std::size_t replicas = 1;
 };
 
-Result<ProbedWork> work_given(const ProbeArguments& arguments) {
+Result<ProbedWork> work_given(const ProbeCommandOptions& arguments) {
   ProbedWork work;
   if (!arguments.params.empty()) {
     Result<std::uint64_t> elements = parse_count(arguments.params);
@@ -118,7 +118,7 @@ std::string probe_text(const ProbedLink& link, const std::optional<Decision>& de
          to_string(decision->step_time) + "\nbecause     " + decision->reason + '\n';
 }
 
-int run_probe(const ProbeArguments& arguments) {
+int run_probe(const ProbeCommandOptions& arguments) {
   const Result<HubAccess> access = visit_access(arguments.visit, "probe");
   if (!access.ok()) return complain("probe", access.error());
   Result<ProbedWork> work = work_given(arguments);
@@ -145,7 +145,7 @@ int run_probe(const ProbeArguments& arguments) {
 }  // namespace
 
 void add_probe(CLI::App& program, Run& run) {
-  const auto arguments = std::make_shared<ProbeArguments>();  // shared with the callback
+  const auto arguments = std::make_shared<ProbeCommandOptions>();  // shared with the callback
   CLI::App* probe = program.add_subcommand("probe", "Measure the link to a hub");
   add_visit_options(*probe, arguments->visit);
   probe->add_option("--params", arguments->params,

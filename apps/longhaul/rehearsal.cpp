@@ -31,8 +31,8 @@ Rehearsal::~Rehearsal() {
   evaluator_.reset();
   hub_.reset();
   std::error_code ignored;
-  std::filesystem::remove_all(setup_.directory / "stamps", ignored);
-  std::filesystem::remove_all(setup_.directory / "journal", ignored);
+  std::filesystem::remove_all(options_.directory / "stamps", ignored);
+  std::filesystem::remove_all(options_.directory / "journal", ignored);
 }
 
 Result<lab::RunResult> Rehearsal::run() {
@@ -42,21 +42,21 @@ Result<lab::RunResult> Rehearsal::run() {
 }
 
 Status Rehearsal::start() {
-  v1::Task task = LONGHAUL_TRY(task_of(setup_.task, catalogue()));
+  v1::Task task = LONGHAUL_TRY(task_of(options_.task, catalogue()));
   task_ = std::move(task);
   Job job = LONGHAUL_TRY(job_of(task_, catalogue()));
   job_ = std::move(job);
   view_.recipe = job_->recipe_text;
-  if (setup_.faults.is_wanted()) faults_.emplace(setup_.faults, job_->scenario.replicas.size());
+  if (options_.faults.is_wanted()) faults_.emplace(options_.faults, job_->scenario.replicas.size());
   std::error_code failure;
-  std::filesystem::remove_all(setup_.directory / "journal", failure);  // of a run that was killed
-  std::filesystem::create_directories(setup_.directory / "stamps", failure);
-  if (setup_.keeps_books) {
-    std::filesystem::remove_all(setup_.directory / "books", failure);
-    std::filesystem::create_directories(setup_.directory / "books", failure);
-    rounds_.open(setup_.directory / "books" / "rounds");
+  std::filesystem::remove_all(options_.directory / "journal", failure);  // of a run that was killed
+  std::filesystem::create_directories(options_.directory / "stamps", failure);
+  if (options_.keeps_books) {
+    std::filesystem::remove_all(options_.directory / "books", failure);
+    std::filesystem::create_directories(options_.directory / "books", failure);
+    rounds_.open(options_.directory / "books" / "rounds");
   }
-  if (failure) return failed(setup_.directory.string() + ": " + failure.message());
+  if (failure) return failed(options_.directory.string() + ": " + failure.message());
   LONGHAUL_TRY(start_hub());
   LONGHAUL_TRY(start_evaluator());
   view_.predicted_step_time = predicted_step_time();
@@ -65,7 +65,7 @@ Status Rehearsal::start() {
 
 Status Rehearsal::start_hub() {
   std::vector<std::string> arguments{"hub",
-                                     setup_.task.scenario,
+                                     options_.task.scenario,
                                      "--recipe",
                                      task_.recipe(),
                                      "--seed",
@@ -78,18 +78,18 @@ Status Rehearsal::start_hub() {
                                      "--status-every",
                                      "100ms",
                                      "--log-level",
-                                     setup_.log_level};
-  for (const std::string& setting : setup_.task.settings) {
+                                     options_.log_level};
+  for (const std::string& setting : options_.task.settings) {
     arguments.emplace_back("--set");
     arguments.push_back(setting);
   }
   if (faults_) {
     arguments.emplace_back("--dir");
-    arguments.push_back((setup_.directory / "journal").string());
+    arguments.push_back((options_.directory / "journal").string());
   }
   Child hub = LONGHAUL_TRY(Child::start({.program = (program_directory() / "longhaul").string(),
                                          .arguments = std::move(arguments),
-                                         .errors = (setup_.directory / "hub.log").string()}));
+                                         .errors = (options_.directory / "hub.log").string()}));
   is_listening_ = false;
   hub_.emplace(std::move(hub));
   return wait_for("the hub", [this] { return is_listening_; });
@@ -100,7 +100,7 @@ Status Rehearsal::start_evaluator() {
       Child::start({.program = (program_directory() / "longhaul-torch").string(),
                     .arguments = {"train", "--hub", "127.0.0.1:" + std::to_string(port_), "--name",
                                   "evaluator", "--evaluate"},
-                    .errors = (setup_.directory / "evaluator.log").string(),
+                    .errors = (options_.directory / "evaluator.log").string(),
                     .niceness = 19,
                     .is_fed = true}));
   evaluator_.emplace(std::move(evaluator));
@@ -108,7 +108,7 @@ Status Rehearsal::start_evaluator() {
 }
 
 Status Rehearsal::start_seats() {
-  const Scenario scenario = LONGHAUL_TRY(scenario_of(setup_.task, catalogue()));
+  const Scenario scenario = LONGHAUL_TRY(scenario_of(options_.task, catalogue()));
   Result<std::vector<SimulatedPeer>> peers = lab::free_peers_of(scenario);
   if (!job_->recipe.recipe.is_free) peers = lab::peers_of(scenario, job_->seed);
   if (!peers.ok()) return peers.error();
@@ -137,19 +137,19 @@ Status Rehearsal::start_replica(std::size_t slot) {
                                      "--paced",
                                      "--json",
                                      "--log-level",
-                                     setup_.log_level};
+                                     options_.log_level};
   if (slot == 0) {
     arguments.emplace_back("--stamps");
-    arguments.push_back((setup_.directory / "stamps").string());
+    arguments.push_back((options_.directory / "stamps").string());
   }
-  if (setup_.keeps_books) {
+  if (options_.keeps_books) {
     arguments.emplace_back("--book");
-    arguments.push_back((setup_.directory / "books" / name_of_replica(slot)).string());
+    arguments.push_back((options_.directory / "books" / name_of_replica(slot)).string());
   }
   Child replica = LONGHAUL_TRY(
       Child::start({.program = (program_directory() / "longhaul-torch").string(),
                     .arguments = std::move(arguments),
-                    .errors = (setup_.directory / (name_of_replica(slot) + ".log")).string()}));
+                    .errors = (options_.directory / (name_of_replica(slot) + ".log")).string()}));
   seat.process.emplace(std::move(replica));
   seat.has_started = false;
   return Done{};
@@ -161,7 +161,7 @@ Status Rehearsal::wait_for(const std::string& what, const std::function<bool()>&
     LONGHAUL_TRY(read_all());
     if (!show_({})) return Error{ErrorCode::kClosed, "interrupted"};  // nothing to see yet
     if (SystemClock().now() > limit)
-      return failed(what + " did not start; see " + setup_.directory.string() + "/*.log");
+      return failed(what + " did not start; see " + options_.directory.string() + "/*.log");
   }
   return Done{};
 }
@@ -192,7 +192,7 @@ Status Rehearsal::look_at(Child& child, const std::string& name, bool may_end) c
   if ((*code == kExitInterrupted || *code == kExitStopped) && is_ending_) return Done{};
   return failed(name + " ended with " + std::to_string(*code) +
                 (*code == 0 ? " before the run was over" : "") + "; see " +
-                (setup_.directory / (name + ".log")).string());
+                (options_.directory / (name + ".log")).string());
 }
 
 Status Rehearsal::check_children() {
@@ -272,7 +272,7 @@ Status Rehearsal::watch() {
       if (faults_) faults_->stop();
     }
     if ((is_ending_ || has_finished()) && SystemClock().now() - heard > kEndLimit)
-      return failed("the run did not end in time; see " + setup_.directory.string() + "/*.log");
+      return failed("the run did not end in time; see " + options_.directory.string() + "/*.log");
   }
   return Done{};
 }

@@ -36,16 +36,16 @@ struct RehearsalView {
 
 class Rehearsal {
  public:
-  struct Setup {
-    TaskRequest task;
+  struct Options {
+    TaskOptions task;
     std::filesystem::path directory;  // for logs; made, and kept
-    FaultSettings faults;
+    FaultOptions faults;
     bool keeps_books = false;  // in the directory, for tests/e2e/books.py
     std::string log_level = "info";
   };
   // `show` is called a few times a second; false ends the run early.
   using Show = std::function<bool(const RehearsalView&)>;
-  Rehearsal(Setup setup, Show show) : setup_(std::move(setup)), show_(std::move(show)) {}
+  Rehearsal(Options options, Show show) : options_(std::move(options)), show_(std::move(show)) {}
   // Ends every process, and removes all but logs and books.
   ~Rehearsal();
   Rehearsal(const Rehearsal&) = delete;
@@ -132,7 +132,7 @@ class Rehearsal {
     std::size_t count = 0;
   };
 
-  Setup setup_;
+  Options options_;
   Show show_;
   v1::Task task_;
   std::optional<Job> job_;

@@ -132,7 +132,7 @@ void Rehearsal::on_evaluator(const Json& event) {
 // From the scenario alone.
 std::optional<Seconds> Rehearsal::predicted_step_time() const {
   Conditions links;
-  for (const ReplicaSettings& replica : job_->scenario.replicas)
+  for (const ReplicaOptions& replica : job_->scenario.replicas)
     links.push_back({.compute = replica.step_time,
                      .latency = replica.link.latency,
                      .up = replica.link.up,
@@ -140,9 +140,9 @@ std::optional<Seconds> Rehearsal::predicted_step_time() const {
   const Recipe& recipe = job_->recipe.recipe;
   if (recipe.is_free) return Paces(links).computing();
   const RoundSizes sizes(recipe.codec, parameters_, links.size(), {}, recipe.means_down(), layers_);
-  const Result<EngineSetup> setup = engine_setup(*job_, layers_);
-  if (!setup.ok()) return std::nullopt;  // the hub refuses it too
-  return make_planner(planner_setup(*setup), sizes)->first(links).step_time;
+  const Result<EngineOptions> options = engine_options(*job_, layers_);
+  if (!options.ok()) return std::nullopt;  // the hub refuses it too
+  return make_planner(planner_options(*options), sizes)->first(links).step_time;
 }
 
 bool Rehearsal::has_finished() const {

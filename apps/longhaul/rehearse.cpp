@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kFewLateShare = 0.02;  // of steps: more than that is told
 
-struct RehearseArguments {
+struct RehearseCommandOptions {
   std::string scenario = "demo";
   std::string recipes;
   std::string seeds;
@@ -68,13 +68,13 @@ struct Programme {
   std::vector<std::string> settings;
   std::vector<std::string> recipes;
   std::vector<std::uint64_t> seeds{1};
-  FaultSettings faults;
+  FaultOptions faults;
   bool keeps_books = false;
   LogOptions log;
   std::filesystem::path out;
 };
 
-Result<Programme> programme_of(const RehearseArguments& arguments) {
+Result<Programme> programme_of(const RehearseCommandOptions& arguments) {
   Programme programme;
   programme.settings = arguments.settings;
   programme.settings.insert(programme.settings.begin(), "train.stop=target");
@@ -144,7 +144,7 @@ Status rehearse_all(const Programme& programme, const std::string& scenario, Lab
   return Done{};
 }
 
-int print_rehearsed_config(const RehearseArguments& arguments, const Programme& programme) {
+int print_rehearsed_config(const RehearseCommandOptions& arguments, const Programme& programme) {
   if (programme.seeds.size() > 1)
     return complain("rehearse", {ErrorCode::kInvalidArgument, "--print-config: expected one seed"});
   const Result<std::string> text = config_text({.scenario = arguments.scenario,
@@ -156,7 +156,7 @@ int print_rehearsed_config(const RehearseArguments& arguments, const Programme& 
   return kExitDone;
 }
 
-int run_rehearse(const RehearseArguments& arguments) {
+int run_rehearse(const RehearseCommandOptions& arguments) {
   const Result<Programme> programme = programme_of(arguments);
   if (!programme.ok()) return complain("rehearse", programme.error(), kExitWrongUse);
   if (arguments.print_config) return print_rehearsed_config(arguments, *programme);
@@ -181,7 +181,7 @@ int run_rehearse(const RehearseArguments& arguments) {
 }  // namespace
 
 void add_rehearse(CLI::App& program, Run& run) {
-  const auto arguments = std::make_shared<RehearseArguments>();  // shared with the callback
+  const auto arguments = std::make_shared<RehearseCommandOptions>();  // shared with the callback
   CLI::App* rehearse = program.add_subcommand(
       "rehearse", "Run recipes as real processes on this machine, over emulated links");
   rehearse

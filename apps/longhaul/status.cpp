@@ -14,13 +14,13 @@ namespace {
 
 constexpr Seconds kStatusTimeout{30.0};
 
-struct StatusArguments {
-  VisitArguments visit;
+struct StatusCommandOptions {
+  VisitCommandOptions visit;
   bool is_watching = false;
   std::string interval = "2s";
 };
 
-int run_status(const StatusArguments& arguments) {
+int run_status(const StatusCommandOptions& arguments) {
   const Result<HubAccess> access = visit_access(arguments.visit, "status");
   if (!access.ok()) return complain("status", access.error());
   if (arguments.is_watching) {
@@ -45,7 +45,7 @@ int run_status(const StatusArguments& arguments) {
 }  // namespace
 
 void add_status(CLI::App& program, Run& run) {
-  const auto arguments = std::make_shared<StatusArguments>();  // shared with the callback
+  const auto arguments = std::make_shared<StatusCommandOptions>();  // shared with the callback
   CLI::App* status =
       program.add_subcommand("status", "Show the state of a run: replicas, round, plan, links");
   add_visit_options(*status, arguments->visit);

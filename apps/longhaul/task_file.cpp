@@ -103,7 +103,7 @@ Status check_settings(const std::string& directory, const v1::Task& kept,
 }  // namespace
 
 Result<v1::Task> task_in(const std::string& directory, const AskedTask& asked) {
-  TaskRequest request = asked.request;
+  TaskOptions request = asked.request;
   const bool is_named = !request.scenario.empty();
   request.seed = asked.seed.value_or(1);
   const bool has_task = !directory.empty() && std::filesystem::exists(task_path(directory));

@@ -11,7 +11,7 @@ namespace longhaul::apps {
 namespace {
 
 // The error of the arguments, or the reason why longhaul-torch could not take over.
-Error try_train(const TrainArguments& arguments, const std::vector<std::string>& words) {
+Error try_train(const TrainCommandOptions& arguments, const std::vector<std::string>& words) {
   if (!arguments.collective.empty()) {
     const Result<CheckpointOptions> options = checkpoint_options(arguments, "");
     return options.ok() ? become_torch_program(words) : options.error();
@@ -23,14 +23,14 @@ Error try_train(const TrainArguments& arguments, const std::vector<std::string>&
   return checkpoints.ok() ? become_torch_program(words) : checkpoints.error();
 }
 
-int run_train(const TrainArguments& arguments, const std::vector<std::string>& words) {
+int run_train(const TrainCommandOptions& arguments, const std::vector<std::string>& words) {
   return complain("train", try_train(arguments, words));
 }
 
 }  // namespace
 
 void add_train(CLI::App& program, Run& run, const std::vector<std::string>& words) {
-  const auto arguments = std::make_shared<TrainArguments>();  // shared with the callback
+  const auto arguments = std::make_shared<TrainCommandOptions>();  // shared with the callback
   CLI::App* train = add_train_options(program, *arguments);
   train->callback([=, &run] { run = [=] { return run_train(*arguments, words); }; });
 }

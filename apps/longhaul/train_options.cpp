@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kDefaultDirectory = "longhaul-checkpoints";
 constexpr const char* kExtension = ".safetensors";
 
-void add_collective_options(CLI::App& train, TrainArguments& arguments) {
+void add_collective_options(CLI::App& train, TrainCommandOptions& arguments) {
   CLI::Option* collective =
       train.add_option("--collective", arguments.collective,
                        "Train a scenario without a hub: this process is a rank that a launcher "
@@ -42,7 +42,7 @@ void add_collective_options(CLI::App& train, TrainArguments& arguments) {
 
 }  // namespace
 
-CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
+CLI::App* add_train_options(CLI::App& program, TrainCommandOptions& arguments) {
   CLI::App* train = program.add_subcommand("train", "Join a hub as a replica and train");
   train->add_option("--invite", arguments.invite, "File that `longhaul keys invite` has made");
   train->add_option("--hub", arguments.hub,
@@ -104,7 +104,7 @@ CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments) {
   return train;
 }
 
-Status check_save(const TrainArguments& arguments) {
+Status check_save(const TrainCommandOptions& arguments) {
   if (arguments.save.empty()) return Done{};
   if (is_standard_output(arguments.save) && arguments.json)
     return Error{ErrorCode::kInvalidArgument, "--save: standard output is for events with --json"};
@@ -113,20 +113,20 @@ Status check_save(const TrainArguments& arguments) {
   return Done{};
 }
 
-Result<std::optional<Seconds>> longest_wait(const TrainArguments& arguments) {
+Result<std::optional<Seconds>> longest_wait(const TrainCommandOptions& arguments) {
   if (arguments.wait.empty()) return std::optional<Seconds>();
   Result<Seconds> wait = parse_duration(arguments.wait);
   if (!wait.ok()) return std::move(wait).error().within("--wait");
   return std::optional(*wait);
 }
 
-std::string command_to_resume(const TrainArguments& arguments) {
+std::string command_to_resume(const TrainCommandOptions& arguments) {
   std::string command = "longhaul";
   for (const std::string& word : arguments.words) command += ' ' + word;
   return arguments.resume ? command : command + " --resume";
 }
 
-Result<CheckpointOptions> checkpoint_options(const TrainArguments& arguments,
+Result<CheckpointOptions> checkpoint_options(const TrainCommandOptions& arguments,
                                              const std::string& name) {
   CheckpointOptions options;
   const std::string& every = arguments.checkpoint_every;

@@ -17,7 +17,7 @@
 namespace longhaul::apps {
 
 // As written on the command line.
-struct TrainArguments {
+struct TrainCommandOptions {
   std::string collective;  // a scenario; empty: a hub has it
   std::string recipe;
   std::vector<std::string> settings;
@@ -46,18 +46,18 @@ struct TrainArguments {
 };
 
 // Adds the subcommand; `arguments` outlives the parsing.
-CLI::App* add_train_options(CLI::App& program, TrainArguments& arguments);
+CLI::App* add_train_options(CLI::App& program, TrainCommandOptions& arguments);
 
 // Whether --save can write where it is to; nothing is touched.
-Status check_save(const TrainArguments& arguments);
+Status check_save(const TrainCommandOptions& arguments);
 
 // For a hub that does not answer; none: for ever.
-Result<std::optional<Seconds>> longest_wait(const TrainArguments& arguments);
+Result<std::optional<Seconds>> longest_wait(const TrainCommandOptions& arguments);
 
 // The same command once more, so that it goes on from its checkpoint.
-std::string command_to_resume(const TrainArguments& arguments);
+std::string command_to_resume(const TrainCommandOptions& arguments);
 
-Result<CheckpointOptions> checkpoint_options(const TrainArguments& arguments,
+Result<CheckpointOptions> checkpoint_options(const TrainCommandOptions& arguments,
                                              const std::string& name);
 
 }  // namespace longhaul::apps

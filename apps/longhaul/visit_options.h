@@ -8,14 +8,14 @@
 
 namespace longhaul::apps {
 
-struct VisitArguments {
+struct VisitCommandOptions {
   std::string invite;
   std::string hub;
   bool json = false;
 };
 
-void add_visit_options(CLI::App& command, VisitArguments& arguments);
+void add_visit_options(CLI::App& command, VisitCommandOptions& arguments);
 // Where to dial; a hub without keys is told that it is `name`.
-Result<HubAccess> visit_access(const VisitArguments& arguments, const std::string& name);
+Result<HubAccess> visit_access(const VisitCommandOptions& arguments, const std::string& name);
 
 }  // namespace longhaul::apps

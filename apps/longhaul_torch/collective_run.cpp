@@ -29,7 +29,7 @@ constexpr Seconds kOneWait{0.2};  // of one wait, between looks at Ctrl-C
 
 class CollectiveRun {
  public:
-  CollectiveRun(const TrainArguments& arguments, RankJob rank, trainer::C10dGroup& group,
+  CollectiveRun(const TrainCommandOptions& arguments, RankJob rank, trainer::C10dGroup& group,
                 const CheckpointOptions& checkpoints)
       : arguments_(arguments),
         rank_(std::move(rank)),
@@ -98,24 +98,24 @@ class CollectiveRun {
   }
 
   Status start(const std::optional<State>& checkpoint) {
-    EngineSetup engine = LONGHAUL_TRY(engine_setup(job(), workload_->layers()));
+    EngineOptions engine = LONGHAUL_TRY(engine_options(job(), workload_->layers()));
     engine.slot = rank_.place.rank;
     trainer::CollectiveOptions options{.engine = engine,
                                        .elements = workload_->initial_parameters().size(),
                                        .steps = job().scenario.train.steps,
                                        .computing = job().scenario.train.step_time};
-    for (const ReplicaSettings& replica : job().scenario.replicas)
+    for (const ReplicaOptions& replica : job().scenario.replicas)
       options.weights.push_back(static_cast<float>(replica.weight));
     std::unique_ptr<trainer::Collective> made =
         LONGHAUL_TRY(trainer::Collective::start(options, group_, clock_));
     collective_ = std::move(made);
     learner_ = workload_->make_learner(rank_.place.rank);
-    const ReplicaSettings& own = job().scenario.replicas[rank_.place.rank];
+    const ReplicaOptions& own = job().scenario.replicas[rank_.place.rank];
     replica_ = std::make_unique<Replica>(
-        Replica::Setup{.engine = engine,
-                       .workers = *workers_,
-                       .clock = clock_,
-                       .step_time = arguments_.is_paced ? own.step_time : Seconds{}},
+        Replica::Options{.engine = engine,
+                         .workers = *workers_,
+                         .clock = clock_,
+                         .step_time = arguments_.is_paced ? own.step_time : Seconds{}},
         *learner_, *collective_, *collective_);
     LONGHAUL_TRY(checkpoint ? collective_->load(*checkpoint) : Done{});
     Status started = checkpoint ? replica_->resume(*checkpoint) : replica_->start(Deadline::max());
@@ -229,7 +229,7 @@ class CollectiveRun {
             .again = command_to_resume(arguments_)};
   }
 
-  const TrainArguments& arguments_;
+  const TrainCommandOptions& arguments_;
   RankJob rank_;
   trainer::C10dGroup& group_;
   RankCheckpoints checkpoints_;
@@ -253,7 +253,7 @@ class CollectiveRun {
 
 }  // namespace
 
-int run_collective(const TrainArguments& arguments) {
+int run_collective(const TrainCommandOptions& arguments) {
   const trainer::Environment around = environment();
   Result<RankJob> rank = rank_job(arguments, around);
   if (!rank.ok()) return complain("train", rank.error());

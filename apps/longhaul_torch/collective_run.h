@@ -6,6 +6,6 @@
 namespace longhaul::apps {
 
 // Returns the exit code. Ends the process itself if other ranks are gone.
-int run_collective(const TrainArguments& arguments);
+int run_collective(const TrainCommandOptions& arguments);
 
 }  // namespace longhaul::apps

@@ -20,7 +20,7 @@ constexpr std::uint64_t kAnySeed = 1;  // of initial parameters and the split, w
 
 }  // namespace
 
-int run_evaluate(const EvaluateArguments& arguments) {
+int run_evaluate(const EvaluateCommandOptions& arguments) {
   const Result<Scenario> scenario = scenario_to_evaluate(arguments);
   if (!scenario.ok()) return complain("evaluate", scenario.error(), kExitWrongUse);
   const Result<std::unique_ptr<Workload>> workload =

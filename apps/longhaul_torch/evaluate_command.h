@@ -5,6 +5,6 @@
 
 namespace longhaul::apps {
 
-int run_evaluate(const EvaluateArguments& arguments);
+int run_evaluate(const EvaluateCommandOptions& arguments);
 
 }  // namespace longhaul::apps

@@ -6,8 +6,8 @@ namespace longhaul::apps {
 namespace {
 
 // Sizes that the scenario leaves at 0 are the model's own.
-trainer::ModelOptions model_options(const ModelSettings& model) {
-  trainer::ModelOptions options;
+trainer::ModelKnobs model_options(const ModelOptions& model) {
+  trainer::ModelKnobs options;
   const auto put = [&options](const char* name, std::size_t value) {
     if (value > 0) options[name] = static_cast<double>(value);
   };

@@ -32,19 +32,19 @@ using lab::StudyPoint;
 // All runs of a study, one after the other, until one fails or someone interrupts.
 class Study {
  public:
-  struct Setup {
+  struct Options {
     std::size_t threads = 1;
     std::size_t checkpoint_every = 0;
     std::string digest;               // of the study
     std::optional<State> checkpoint;  // of a run that was interrupted
     bool shows_progress = true;
   };
-  Study(const std::vector<StudyPoint>& points, Setup setup, LabFiles& files)
+  Study(const std::vector<StudyPoint>& points, Options options, LabFiles& files)
       : points_(points),
-        setup_(std::move(setup)),
-        workers_(setup_.threads),
+        options_(std::move(options)),
+        workers_(options_.threads),
         files_(files),
-        progress_(setup_.shows_progress ? std::cerr : silent_, style(), clock_, runs_to_do(),
+        progress_(options_.shows_progress ? std::cerr : silent_, style(), clock_, runs_to_do(),
                   points.front().scenario.train.steps) {}
 
   Status run() {
@@ -88,7 +88,7 @@ class Study {
   }
 
   [[nodiscard]] RunIdentity identity_of(const StudyPoint& point, const RecipeChoice& recipe) const {
-    return {{"study", setup_.digest},
+    return {{"study", options_.digest},
             {"recipe", recipe.text},
             {"settings", point.settings},
             {"seed", std::to_string(point.seed)}};
@@ -111,14 +111,15 @@ class Study {
       save_identity(identity, checkpoint);
       if (saved.ok()) saved = write_file_atomically(files_.checkpoint(), to_bytes(checkpoint));
     };
-    const bool is_resumed = setup_.checkpoint && check_identity(identity, *setup_.checkpoint).ok();
+    const bool is_resumed =
+        options_.checkpoint && check_identity(identity, *options_.checkpoint).ok();
     Result<RunResult> result = lab::run(point.scenario,
                                         {.recipe = recipe,
                                          .seed = point.seed,
                                          .progress = after_step,
                                          .save = save,
-                                         .save_every = setup_.checkpoint_every,
-                                         .resume = is_resumed ? &*setup_.checkpoint : nullptr},
+                                         .save_every = options_.checkpoint_every,
+                                         .resume = is_resumed ? &*options_.checkpoint : nullptr},
                                         workload, workers_);
     progress_.finish_run();
     if (!result.ok()) return std::move(result).error().within(name);
@@ -134,7 +135,7 @@ class Study {
   }
 
   const std::vector<StudyPoint>& points_;
-  Setup setup_;
+  Options options_;
   SystemClock clock_;
   Workers workers_;
   LabFiles& files_;
@@ -142,7 +143,7 @@ class Study {
   lab::Progress progress_;
 };
 
-void print_results(const LabArguments& arguments, const Scenario& scenario,
+void print_results(const LabCommandOptions& arguments, const Scenario& scenario,
                    const std::vector<RunResult>& runs, const LabFiles& files) {
   std::optional<lab::Verdict> verdict;
   if (arguments.oracle) verdict = lab::verdict_of(runs);
@@ -163,7 +164,7 @@ bool is_asked_for(const std::vector<T>& list, const T& one) {
 // All runs of the directory, or those of the recipes and seeds that are asked for. Recipes that
 // cannot be replayed are left out and named.
 Status replay_runs(const std::string& directory, const Scenario& scenario,
-                   const lab::StudyRequest& wanted, LabFiles& files) {
+                   const lab::StudyOptions& wanted, LabFiles& files) {
   const auto is_kept = [&](const RunResult& run) {
     return std::ranges::any_of(files.kept(), [&](const RunResult& kept) {
       return kept.recipe == run.recipe && kept.settings == run.settings && kept.seed == run.seed;
@@ -198,7 +199,7 @@ Status replay_runs(const std::string& directory, const Scenario& scenario,
   return Done{};
 }
 
-std::filesystem::path directory_of(const LabArguments& arguments, const Scenario& scenario) {
+std::filesystem::path directory_of(const LabCommandOptions& arguments, const Scenario& scenario) {
   if (!arguments.out.empty()) return arguments.out;
   return std::filesystem::path("longhaul-results") /
          (scenario.name + (arguments.replay.empty() ? "" : "-replay"));
@@ -206,8 +207,8 @@ std::filesystem::path directory_of(const LabArguments& arguments, const Scenario
 
 }  // namespace
 
-int run_lab(const LabArguments& arguments) {
-  const Result<lab::StudyRequest> request = study_request(arguments);
+int run_lab(const LabCommandOptions& arguments) {
+  const Result<lab::StudyOptions> request = study_request(arguments);
   if (!request.ok()) return complain("lab", request.error(), kExitWrongUse);
   const Result<std::vector<StudyPoint>> points = lab::study_points(*request);
   if (!points.ok()) return complain("lab", points.error(), kExitWrongUse);
@@ -223,14 +224,14 @@ int run_lab(const LabArguments& arguments) {
   Result<LabFiles> files =
       arguments.resume ? LabFiles::resume(out, digest) : LabFiles::open(out, digest);
   if (!files.ok()) return complain("lab", files.error(), kExitFailed);
-  Study::Setup setup{.threads = arguments.threads > 0 ? arguments.threads : all_cores(),
-                     .checkpoint_every = arguments.checkpoint_every,
-                     .digest = digest,
-                     .shows_progress = shows_progress(arguments.log)};
+  Study::Options options{.threads = arguments.threads > 0 ? arguments.threads : all_cores(),
+                         .checkpoint_every = arguments.checkpoint_every,
+                         .digest = digest,
+                         .shows_progress = shows_progress(arguments.log)};
   if (arguments.resume) {
     Result<State> checkpoint = read_checkpoint(files->checkpoint());
     if (checkpoint.ok()) {
-      setup.checkpoint = std::move(checkpoint).value();
+      options.checkpoint = std::move(checkpoint).value();
     } else if (checkpoint.error().code != ErrorCode::kNotFound) {
       return complain("lab", checkpoint.error(), kExitFailed);
     }
@@ -239,9 +240,9 @@ int run_lab(const LabArguments& arguments) {
   Status outcome = Done{};
   if (!arguments.replay.empty())  // an oracle's recipes are run, and judged by all that is there
     outcome = replay_runs(arguments.replay, scenario,
-                          arguments.oracle ? lab::StudyRequest{} : *request, *files);
+                          arguments.oracle ? lab::StudyOptions{} : *request, *files);
   if (outcome.ok() && (arguments.replay.empty() || arguments.oracle))
-    outcome = Study(*points, std::move(setup), *files).run();
+    outcome = Study(*points, std::move(options), *files).run();
   const Result<std::vector<RunResult>> runs = files->finish(scenario, arguments.oracle);
   if (!outcome.ok()) return complain("lab", outcome.error());
   if (!runs.ok()) return complain("lab", runs.error(), kExitFailed);

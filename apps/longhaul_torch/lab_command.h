@@ -6,6 +6,6 @@
 namespace longhaul::apps {
 
 // The exit code.
-int run_lab(const LabArguments& arguments);
+int run_lab(const LabCommandOptions& arguments);
 
 }  // namespace longhaul::apps

@@ -23,11 +23,11 @@ int run_program(int argc, char** argv) {
   top_k->add_option("--elements", elements)->required();
   top_k->add_option("--keep", keep)->required();
   top_k->add_option("--repetitions", repetitions);
-  longhaul::apps::LabArguments lab_arguments;
+  longhaul::apps::LabCommandOptions lab_arguments;
   const CLI::App* lab = longhaul::apps::add_lab_options(program, lab_arguments);
-  longhaul::apps::TrainArguments train_arguments;
+  longhaul::apps::TrainCommandOptions train_arguments;
   const CLI::App* train = longhaul::apps::add_train_options(program, train_arguments);
-  longhaul::apps::EvaluateArguments evaluate_arguments;
+  longhaul::apps::EvaluateCommandOptions evaluate_arguments;
   const CLI::App* evaluate = longhaul::apps::add_evaluate_options(program, evaluate_arguments);
   try {
     program.parse(argc, argv);

@@ -21,12 +21,13 @@ trainer::Environment environment() {
   return all;
 }
 
-Result<RankJob> rank_job(const TrainArguments& arguments, const trainer::Environment& environment) {
+Result<RankJob> rank_job(const TrainCommandOptions& arguments,
+                         const trainer::Environment& environment) {
   if (arguments.checkpoint.ends_with(".safetensors"))
     return Error{ErrorCode::kInvalidArgument,
                  "--checkpoint: expected a directory, as every rank has files of its own, got " +
                      arguments.checkpoint};
-  TaskRequest request{
+  TaskOptions request{
       .scenario = arguments.collective, .settings = arguments.settings, .recipe = arguments.recipe};
   Scenario scenario = LONGHAUL_TRY(scenario_of(request, catalogue()));
   request.seed = arguments.seed.value_or(scenario.train.seed);

@@ -23,7 +23,8 @@ struct RankJob {
 trainer::Environment environment();
 
 // Refuses a number of ranks that is not that of the scenario's replicas.
-Result<RankJob> rank_job(const TrainArguments& arguments, const trainer::Environment& environment);
+Result<RankJob> rank_job(const TrainCommandOptions& arguments,
+                         const trainer::Environment& environment);
 
 // Waits until all ranks are there.
 Result<std::unique_ptr<trainer::C10dGroup>> meet(const RankJob& rank,

@@ -50,7 +50,7 @@ int evaluate(const Job& job, Workload& workload) {
 
 }  // namespace
 
-int run_train(const TrainArguments& arguments) {
+int run_train(const TrainCommandOptions& arguments) {
   if (!arguments.collective.empty()) return run_collective(arguments);
   const Result<HubAccess> access = hub_access(arguments.invite, arguments.hub, arguments.name);
   if (!access.ok()) return complain("train", access.error());

@@ -5,6 +5,6 @@
 
 namespace longhaul::apps {
 
-int run_train(const TrainArguments& arguments);
+int run_train(const TrainCommandOptions& arguments);
 
 }  // namespace longhaul::apps

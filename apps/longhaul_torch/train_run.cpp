@@ -34,7 +34,7 @@ ByteBuffer bytes_of(std::span<const float> values) {
 // Prints the news of a session, and writes the copies of the model that the options ask for.
 class TrainRun final : private SessionObserver {
  public:
-  TrainRun(const TrainArguments& arguments, Beginning beginning)
+  TrainRun(const TrainCommandOptions& arguments, Beginning beginning)
       : arguments_(arguments),
         checkpoints_(beginning.checkpoints),
         threads_(beginning.threads),
@@ -160,7 +160,7 @@ class TrainRun final : private SessionObserver {
             .again = command_to_resume(arguments_)};
   }
 
-  const TrainArguments& arguments_;
+  const TrainCommandOptions& arguments_;
   CheckpointOptions checkpoints_;
   std::size_t threads_;
   Job job_;
@@ -177,7 +177,7 @@ class TrainRun final : private SessionObserver {
 
 }  // namespace
 
-Result<std::optional<State>> find_checkpoint(const TrainArguments& arguments,
+Result<std::optional<State>> find_checkpoint(const TrainCommandOptions& arguments,
                                              const CheckpointOptions& options) {
   if (!arguments.resume || options.file.empty()) return std::optional<State>();
   Result<State> state = read_checkpoint(options.file);
@@ -186,7 +186,7 @@ Result<std::optional<State>> find_checkpoint(const TrainArguments& arguments,
   return state.error();
 }
 
-std::size_t threads_for(const TrainArguments& arguments, const std::string& hub,
+std::size_t threads_for(const TrainCommandOptions& arguments, const std::string& hub,
                         const std::optional<State>& checkpoint) {
   if (arguments.threads > 0) return arguments.threads;
   if (checkpoint) return threads_in(*checkpoint);
@@ -194,7 +194,7 @@ std::size_t threads_for(const TrainArguments& arguments, const std::string& hub,
   return address.ok() && access::is_loopback(*address) ? 1 : all_cores();
 }
 
-Status save_model(const TrainArguments& arguments, const Job& job, const Workload& workload,
+Status save_model(const TrainCommandOptions& arguments, const Job& job, const Workload& workload,
                   const Engine& engine) {
   if (arguments.save.empty()) return Done{};
   return write_output(arguments.save,
@@ -206,7 +206,7 @@ Status save_model(const TrainArguments& arguments, const Job& job, const Workloa
                       {.mark = kStateMark, .is_forced = arguments.is_forced});
 }
 
-Result<Ending> run_replica(const TrainArguments& arguments, Beginning beginning) {
+Result<Ending> run_replica(const TrainCommandOptions& arguments, Beginning beginning) {
   return TrainRun(arguments, std::move(beginning)).run();
 }
 

@@ -15,17 +15,17 @@
 namespace longhaul::apps {
 
 // The checkpoint that --resume continues; nothing if there is none.
-Result<std::optional<State>> find_checkpoint(const TrainArguments& arguments,
+Result<std::optional<State>> find_checkpoint(const TrainCommandOptions& arguments,
                                              const CheckpointOptions& options);
 
 // The number of threads for gradients and codecs. --threads decides; else the checkpoint, because
 // repeated steps have the same bits only with the same number. Otherwise all cores, or one if the
 // hub is on this machine: other replicas then share it.
-std::size_t threads_for(const TrainArguments& arguments, const std::string& hub,
+std::size_t threads_for(const TrainCommandOptions& arguments, const std::string& hub,
                         const std::optional<State>& checkpoint);
 
 // Writes the shared model to the file that --save names, if it does.
-Status save_model(const TrainArguments& arguments, const Job& job, const Workload& workload,
+Status save_model(const TrainCommandOptions& arguments, const Job& job, const Workload& workload,
                   const Engine& engine);
 
 struct Beginning {
@@ -38,6 +38,6 @@ struct Beginning {
   std::size_t threads = 1;
 };
 
-Result<Ending> run_replica(const TrainArguments& arguments, Beginning beginning);
+Result<Ending> run_replica(const TrainCommandOptions& arguments, Beginning beginning);
 
 }  // namespace longhaul::apps

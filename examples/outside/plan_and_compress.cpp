@@ -11,7 +11,7 @@ int main() {
   using namespace std::chrono_literals;
   constexpr std::size_t kElements = 1'000'000;
   constexpr std::size_t kReplicas = 4;
-  const longhaul::CodecSpec spec = longhaul::parse_codec("top_k/bf16").value();
+  const longhaul::CodecOptions spec = longhaul::parse_codec("top_k/bf16").value();
 
   // Four replicas, each with 100 ms of work per step, 20 Mbit/s and 50 ms one way.
   const longhaul::Conditions replicas(kReplicas,

@@ -60,13 +60,13 @@ Result<Identity> make_root_identity(WallTime now) {
   return Identity{.certificate_pem = std::move(certificate), .key_pem = std::move(key)};
 }
 
-Result<Identity> make_leaf(const Identity& root, const CertificateRequest& request) {
+Result<Identity> make_leaf(const Identity& root, const CertificateOptions& request) {
   std::string key = LONGHAUL_TRY(make_key());
   std::string certificate = LONGHAUL_TRY(sign(root, request, key));
   return Identity{.certificate_pem = std::move(certificate), .key_pem = std::move(key)};
 }
 
-CertificateRequest hub_request(std::vector<std::string> hosts, WallTime now) {
+CertificateOptions hub_request(std::vector<std::string> hosts, WallTime now) {
   return {.role = Role::kHub,
           .common_name = "Longhaul hub",
           .hosts = std::move(hosts),
@@ -130,7 +130,7 @@ Result<Guests> open_guests(const fs::path& directory) {
 }
 
 // With everything in its normal form.
-Result<InviteRequest> checked(InviteRequest request) {
+Result<InviteOptions> checked(InviteOptions request) {
   LONGHAUL_TRY(check_name(request.name));
   Address address = LONGHAUL_TRY(parse_address(request.address));
   request.address = to_text(address);
@@ -148,7 +148,7 @@ Result<InviteRequest> checked(InviteRequest request) {
   return request;
 }
 
-Status check_is_new(const InviteRequest& request, const std::vector<Member>& members) {
+Status check_is_new(const InviteOptions& request, const std::vector<Member>& members) {
   if (request.replace) return Done{};
   if (std::ranges::find(members, request.name, &Member::name) != members.end())
     return Error{ErrorCode::kMismatch,
@@ -161,7 +161,7 @@ Status check_is_new(const InviteRequest& request, const std::vector<Member>& mem
 
 // Everything is on disk under other names before the first file changes.
 Result<WallTime> write_invite(const fs::path& directory, Guests& guests, const Identity& root,
-                              const InviteRequest& request, WallTime now) {
+                              const InviteOptions& request, WallTime now) {
   Identity identity =
       LONGHAUL_TRY(make_leaf(root, {.role = Role::kReplica,
                                     .common_name = request.name,
@@ -209,8 +209,8 @@ Result<AuthorityFacts> create_authority(const fs::path& directory,
   return AuthorityFacts{.hosts = std::move(names), .expires = now + kHubDays};
 }
 
-Result<Invited> invite(const fs::path& directory, const InviteRequest& request, WallTime now) {
-  const InviteRequest wanted = LONGHAUL_TRY(checked(request));
+Result<Invited> invite(const fs::path& directory, const InviteOptions& request, WallTime now) {
+  const InviteOptions wanted = LONGHAUL_TRY(checked(request));
   Identity root = LONGHAUL_TRY(read_identity(directory, kCaCertificate, kCaKey));
   Guests guests = LONGHAUL_TRY(open_guests(directory));
   LONGHAUL_TRY(check_is_new(wanted, guests.members));

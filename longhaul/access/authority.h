@@ -26,7 +26,7 @@ Result<AuthorityFacts> create_authority(const std::filesystem::path& directory,
 inline constexpr int kInviteDays = 365;
 inline constexpr int kMostInviteDays = 3650;
 
-struct InviteRequest {
+struct InviteOptions {
   std::string name;
   std::string address;  // HOST:PORT at which the replica dials the hub
   int days = kInviteDays;
@@ -46,7 +46,7 @@ struct Invited {
 
 // Writes the invite, and its token's digest to the list of members. Where that fails nobody new is
 // invited, and who was invited before still is.
-Result<Invited> invite(const std::filesystem::path& directory, const InviteRequest& request,
+Result<Invited> invite(const std::filesystem::path& directory, const InviteOptions& request,
                        WallTime now);
 
 // Since when; for one that was revoked before, since then.

@@ -87,7 +87,7 @@ std::string host_list(const std::vector<std::string>& hosts) {
   return list;
 }
 
-std::vector<Extension> leaf_extensions(const CertificateRequest& request) {
+std::vector<Extension> leaf_extensions(const CertificateOptions& request) {
   const bool is_hub = request.role == Role::kHub;
   std::vector<Extension> extensions{
       {NID_basic_constraints, "critical,CA:FALSE"},
@@ -181,7 +181,7 @@ Result<std::string> sign_root(const std::string& key_pem, const std::string& com
   return finish(*certificate, *certificate, *key, extensions);
 }
 
-Result<std::string> sign(const Identity& root, const CertificateRequest& request,
+Result<std::string> sign(const Identity& root, const CertificateOptions& request,
                          const std::string& key_pem) {
   Result<CertificatePtr> issuer = certificate_of(root.certificate_pem);
   if (!issuer.ok()) return std::move(issuer).error().within("authority");

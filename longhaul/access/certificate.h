@@ -25,7 +25,7 @@ struct Validity {
   WallTime until;
 };
 
-struct CertificateRequest {
+struct CertificateOptions {
   Role role = Role::kReplica;
   std::string common_name;
   std::vector<std::string> hosts;  // normal; of the hub
@@ -39,7 +39,7 @@ Result<std::string> sign_root(const std::string& key_pem, const std::string& com
                               const Validity& validity);
 
 // A certificate for `key_pem` in the name of `root`. It ends with its root's at the latest.
-Result<std::string> sign(const Identity& root, const CertificateRequest& request,
+Result<std::string> sign(const Identity& root, const CertificateOptions& request,
                          const std::string& key_pem);
 
 struct CertificateFacts {

@@ -38,7 +38,7 @@ void select_in_chunks(std::span<float> residual, const kernels::Feed& feed, doub
 
 }  // namespace
 
-ByteBuffer ChunkTopK::take(const TakeRequest& request) {
+ByteBuffer ChunkTopK::take(const TakeOptions& request) {
   const std::size_t elements = request.residual.size();
   if (dense_is_smaller(format_, elements, kept_in_all_chunks(elements, request.keep_ratio))) {
     return Dense(format_, workers_).take(request);

@@ -21,28 +21,29 @@ struct CodecRow {
   CodecKind kind;
   std::string_view name;
   ValueFormat usual_format;
-  std::unique_ptr<Codec> (*make)(const CodecSpec&, const LayerTable&, Workers&);
+  std::unique_ptr<Codec> (*make)(const CodecOptions&, const LayerTable&, Workers&);
 };
 
 template <typename Kind>
-std::unique_ptr<Codec> make_with_format(const CodecSpec& spec, const LayerTable&,
+std::unique_ptr<Codec> make_with_format(const CodecOptions& spec, const LayerTable&,
                                         Workers& workers) {
   return std::make_unique<Kind>(spec.values, workers);
 }
 
-std::unique_ptr<Codec> make_sign(const CodecSpec&, const LayerTable&, Workers& workers) {
+std::unique_ptr<Codec> make_sign(const CodecOptions&, const LayerTable&, Workers& workers) {
   return std::make_unique<Dense>(ValueFormat::k1Bit, workers);
 }
 
-std::unique_ptr<Codec> make_threshold(const CodecSpec& spec, const LayerTable&, Workers& workers) {
+std::unique_ptr<Codec> make_threshold(const CodecOptions& spec, const LayerTable&,
+                                      Workers& workers) {
   return std::make_unique<Threshold>(spec.threshold, spec.values, workers);
 }
 
-std::unique_ptr<Codec> make_low_rank(const CodecSpec& spec, const LayerTable& layers, Workers&) {
+std::unique_ptr<Codec> make_low_rank(const CodecOptions& spec, const LayerTable& layers, Workers&) {
   return std::make_unique<LowRank>(spec.rank, spec.values, layers);
 }
 
-std::unique_ptr<Codec> make_shared_low_rank(const CodecSpec& spec, const LayerTable& layers,
+std::unique_ptr<Codec> make_shared_low_rank(const CodecOptions& spec, const LayerTable& layers,
                                             Workers&) {
   return std::make_unique<SharedLowRank>(spec.rank, spec.values, layers);
 }
@@ -85,16 +86,16 @@ bool drops_elements(CodecKind kind) {
          kind == CodecKind::kCocktail;
 }
 
-std::string CodecSpec::name() const {
+std::string CodecOptions::name() const {
   std::string text(row_of(kind).name);
   return kind == CodecKind::kSign ? text : text.append("/").append(name_of(values));
 }
 
-Result<CodecSpec> parse_codec(std::string_view name) {
+Result<CodecOptions> parse_codec(std::string_view name) {
   const std::string_view kind = name.substr(0, name.find('/'));
   for (const CodecRow& row : kCodecs) {
     if (row.name != kind) continue;
-    CodecSpec spec{.kind = row.kind, .values = row.usual_format};
+    CodecOptions spec{.kind = row.kind, .values = row.usual_format};
     if (kind.size() == name.size()) return spec;
     const ValueFormat format = LONGHAUL_TRY(parse_value_format(name.substr(kind.size() + 1)));
     if (!allows(row.kind, format)) {
@@ -108,7 +109,7 @@ Result<CodecSpec> parse_codec(std::string_view name) {
   return unknown_codec(name);
 }
 
-std::unique_ptr<Codec> make_codec(const CodecSpec& spec, const LayerTable& layers,
+std::unique_ptr<Codec> make_codec(const CodecOptions& spec, const LayerTable& layers,
                                   Workers& workers) {
   return row_of(spec.kind).make(spec, layers, workers);
 }

@@ -20,7 +20,7 @@
 
 namespace longhaul {
 
-struct TakeRequest {
+struct TakeOptions {
   std::span<float> residual;  // e: in, what was held back so far; out, what is held back now
   std::span<const float> increment = {};  // g: added to the residual first; empty: nothing to add
   float residual_decay = 1.0F;            // the residual is multiplied by it before g is added
@@ -47,7 +47,7 @@ struct TakeDifference {
   std::uint64_t seed = 0;
 };
 
-// The seed of a TakeRequest: different for every step and part, and for every seed of a study.
+// The seed of a TakeOptions: different for every step and part, and for every seed of a study.
 constexpr std::uint64_t seed_of_round(std::uint64_t seed, std::uint64_t step,
                                       std::uint64_t part = 0) {
   return seed * 0x9E3779B97F4A7C15U + step + part * 0xC2B2AE3D27D4EB4FU;
@@ -62,7 +62,7 @@ class Codec {
 
   // A payload for PayloadView::parse; removes from the residual exactly what the payload decodes
   // to.
-  [[nodiscard]] virtual ByteBuffer take(const TakeRequest& request) = 0;
+  [[nodiscard]] virtual ByteBuffer take(const TakeOptions& request) = 0;
 
   // The same for an update that stands nowhere: what the payload decodes to is told from now on.
   // Empty, if an element is not below the limit.
@@ -95,7 +95,7 @@ enum class CodecKind : std::uint8_t {
 // By the keep ratio that it is given.
 bool drops_elements(CodecKind kind);
 
-struct CodecSpec {
+struct CodecOptions {
   CodecKind kind = CodecKind::kDense;
   ValueFormat values = ValueFormat::kFp32;
   float threshold = 1e-3F;  // kThreshold: smallest magnitude that is sent
@@ -105,11 +105,11 @@ struct CodecSpec {
 };
 
 // Reads "top_k/bf16", "sign", "cocktail", …; without a format, the codec's usual one.
-Result<CodecSpec> parse_codec(std::string_view name);
+Result<CodecOptions> parse_codec(std::string_view name);
 
 // The codec of a spec for updates laid out like `layers` (which only low rank looks at; empty: one
 // vector). `workers` must outlive it.
-std::unique_ptr<Codec> make_codec(const CodecSpec& spec, const LayerTable& layers,
+std::unique_ptr<Codec> make_codec(const CodecOptions& spec, const LayerTable& layers,
                                   Workers& workers);
 
 // An update that the engine must not merge: an error that names the first position that is NaN or

@@ -21,7 +21,7 @@ void take_piece(ValueFormat format, std::span<float> residual, const kernels::Fe
 
 }  // namespace
 
-ByteBuffer Dense::take(const TakeRequest& request) {
+ByteBuffer Dense::take(const TakeOptions& request) {
   const std::size_t elements = request.residual.size();
   ByteBuffer payload(kPayloadHeaderBytes + value_bytes(format_, elements));
   const std::span body = std::span(payload).subspan(kPayloadHeaderBytes);

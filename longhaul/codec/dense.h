@@ -9,7 +9,7 @@ class Dense final : public Codec {
  public:
   Dense(ValueFormat format, Workers& workers) : format_(format), workers_(workers) {}
 
-  [[nodiscard]] ByteBuffer take(const TakeRequest& request) override;
+  [[nodiscard]] ByteBuffer take(const TakeOptions& request) override;
   [[nodiscard]] double expected_bytes(std::size_t elements, double keep_ratio) const override;
 
  private:

@@ -127,7 +127,7 @@ using AppendFactors =
     std::function<void(const MatrixLayout::Matrix&, std::span<const float>, std::vector<float>&)>;
 
 // The factors of all matrices as one payload, whose values leave the residual.
-ByteBuffer take_factors(const TakeRequest& request, const MatrixLayout& layout, ValueFormat format,
+ByteBuffer take_factors(const TakeOptions& request, const MatrixLayout& layout, ValueFormat format,
                         const AppendFactors& append) {
   const std::size_t elements = request.residual.size();
   kernels::feed(request.residual, request.feed());
@@ -227,7 +227,7 @@ void LowRank::append_factors(const Matrix& matrix, std::span<const float> values
   append_both(left, right, factors);
 }
 
-ByteBuffer LowRank::take(const TakeRequest& request) {
+ByteBuffer LowRank::take(const TakeOptions& request) {
   return take_factors(
       request, layout_, format_,
       [this](const Matrix& matrix, std::span<const float> values, std::vector<float>& factors) {
@@ -260,7 +260,7 @@ std::span<float> SharedLowRank::right_of(const Matrix& matrix) {
                                    std::size_t{matrix.rank} * matrix.columns);
 }
 
-ByteBuffer SharedLowRank::take(const TakeRequest& request) {
+ByteBuffer SharedLowRank::take(const TakeOptions& request) {
   const bool is_left_fixed = std::fmod(state_.back(), 2.0F) == 1.0F;
   return take_factors(
       request, layout_, format_,

@@ -43,7 +43,7 @@ class LowRank final : public Codec {
   // Updates are laid out like `layers`.
   LowRank(std::uint32_t rank, ValueFormat format, const LayerTable& layers);
 
-  [[nodiscard]] ByteBuffer take(const TakeRequest& request) override;
+  [[nodiscard]] ByteBuffer take(const TakeOptions& request) override;
   [[nodiscard]] double expected_bytes(std::size_t elements, double keep_ratio) const override;
   // The bases that the next power iteration starts from.
   [[nodiscard]] std::span<float> state() override { return bases_; }
@@ -65,7 +65,7 @@ class SharedLowRank final : public Codec {
  public:
   SharedLowRank(std::uint32_t rank, ValueFormat format, const LayerTable& layers);
 
-  [[nodiscard]] ByteBuffer take(const TakeRequest& request) override;
+  [[nodiscard]] ByteBuffer take(const TakeOptions& request) override;
   [[nodiscard]] double expected_bytes(std::size_t elements, double keep_ratio) const override;
   void learn(std::span<const float> mean) override;
   // Left bases, right bases, and whose turn it is.

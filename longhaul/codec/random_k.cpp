@@ -31,7 +31,7 @@ void gather_subset(const RandomSubset& subset, std::size_t tile, std::span<const
 
 }  // namespace
 
-ByteBuffer RandomK::take(const TakeRequest& request) {
+ByteBuffer RandomK::take(const TakeOptions& request) {
   const std::size_t elements = request.residual.size();
   const RandomSubset subset = subset_of(request.keep_ratio, request.seed);
   const PayloadHeader header{.kind = PayloadKind::kRandom, .format = format_, .elements = elements};
@@ -53,7 +53,7 @@ double RandomK::expected_bytes(std::size_t elements, double keep_ratio) const {
                              last_tile);
 }
 
-ByteBuffer Cocktail::take(const TakeRequest& request) {
+ByteBuffer Cocktail::take(const TakeOptions& request) {
   const std::size_t elements = request.residual.size();
   const RandomSubset subset = cocktail_subset(request.keep_ratio, request.seed);
   const PayloadHeader header{

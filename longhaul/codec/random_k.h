@@ -9,7 +9,7 @@ class RandomK final : public Codec {
  public:
   RandomK(ValueFormat format, Workers& workers) : format_(format), workers_(workers) {}
 
-  [[nodiscard]] ByteBuffer take(const TakeRequest& request) override;
+  [[nodiscard]] ByteBuffer take(const TakeOptions& request) override;
   [[nodiscard]] double expected_bytes(std::size_t elements, double keep_ratio) const override;
 
  private:
@@ -26,7 +26,7 @@ class Cocktail final : public Codec {
 
   Cocktail(ValueFormat format, Workers& workers) : format_(format), workers_(workers) {}
 
-  [[nodiscard]] ByteBuffer take(const TakeRequest& request) override;
+  [[nodiscard]] ByteBuffer take(const TakeOptions& request) override;
   [[nodiscard]] double expected_bytes(std::size_t elements, double keep_ratio) const override;
 
  private:

@@ -8,7 +8,7 @@
 
 namespace longhaul {
 
-ByteBuffer Threshold::take(const TakeRequest& request) {
+ByteBuffer Threshold::take(const TakeOptions& request) {
   const std::size_t elements = request.residual.size();
   const PayloadHeader header{.kind = PayloadKind::kSparse, .format = format_, .elements = elements};
   return write_tiles(header, {}, workers_,

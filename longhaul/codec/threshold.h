@@ -10,7 +10,7 @@ class Threshold final : public Codec {
   Threshold(float threshold, ValueFormat format, Workers& workers)
       : threshold_(threshold), format_(format), workers_(workers) {}
 
-  [[nodiscard]] ByteBuffer take(const TakeRequest& request) override;
+  [[nodiscard]] ByteBuffer take(const TakeOptions& request) override;
   // The values decide how much is sent: for planning, `keep_ratio` says what share is expected to
   // reach the threshold.
   [[nodiscard]] double expected_bytes(std::size_t elements, double keep_ratio) const override;

@@ -328,7 +328,7 @@ void TopK::Candidates::clear() {
   is_usable = true;
 }
 
-ByteBuffer TopK::take(const TakeRequest& request) {
+ByteBuffer TopK::take(const TakeOptions& request) {
   const std::size_t elements = request.residual.size();
   const std::size_t k = kept_count(elements, request.keep_ratio);
   if (dense_is_smaller(format_, elements, k)) return Dense(format_, workers_).take(request);

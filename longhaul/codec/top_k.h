@@ -18,7 +18,7 @@ class TopK final : public Codec {
  public:
   TopK(ValueFormat format, Workers& workers) : format_(format), workers_(workers) {}
 
-  [[nodiscard]] ByteBuffer take(const TakeRequest& request) override;
+  [[nodiscard]] ByteBuffer take(const TakeOptions& request) override;
   [[nodiscard]] ByteBuffer take_difference(const TakeDifference& request,
                                            Workers& workers) override;
   [[nodiscard]] double expected_bytes(std::size_t elements, double keep_ratio) const override;

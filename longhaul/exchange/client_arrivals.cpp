@@ -133,9 +133,9 @@ void ClientCore::on_state(Result<State>&& state) {
   c.is_enrolled = false;
   means_beyond_.clear();
   kept_.clear();
-  setup_.is_fresh = false;
-  setup_.initial.reset();
-  setup_.own_until.reset();
+  options_.is_fresh = false;
+  options_.initial.reset();
+  options_.own_until.reset();
   news_.on_restart(std::move(state).value());
   std::vector<RoundId> waiting;
   for (const auto& [round, bytes] : c.arrived) waiting.push_back(round);
@@ -153,7 +153,7 @@ void ClientCore::assemble(RoundId round) {
   if (has_mean(round)) return forget(round);
   Incoming mean{.closed = closed->second,
                 .bytes = std::move(bytes->second),
-                .elements = setup_.elements,
+                .elements = options_.elements,
                 .slot = slot_};
   c.arrived.erase(bytes);
   if (const auto own = kept_.find(round); own != kept_.end()) mean.own = own->second.payload;

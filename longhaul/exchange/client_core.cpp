@@ -20,7 +20,7 @@ constexpr std::size_t kMostWaiting = 16;  // transfers before a probe
 
 constexpr std::size_t kMostStateTensors = 16;  // two of an optimizer, and anchors of rounds
 
-CargoLimits limits_of(std::size_t elements) {
+CargoOptions limits_of(std::size_t elements) {
   return {.most_bytes = kMostStateTensors * elements * sizeof(float) + kStateOverhead,
           .most_transfers = kMostTransfers};
 }
@@ -35,19 +35,19 @@ Result<std::optional<Contributed>> contributed_from(const v1::Welcome& welcome) 
 
 }  // namespace
 
-ClientCore::ClientCore(ClientSetup setup, Connector& connector, std::shared_ptr<StreamInbox> inbox,
-                       Errands& errands, ClientNews& news)
-    : setup_(std::move(setup)),
+ClientCore::ClientCore(ClientOptions options, Connector& connector,
+                       std::shared_ptr<StreamInbox> inbox, Errands& errands, ClientNews& news)
+    : options_(std::move(options)),
       connector_(connector),
       inbox_(std::move(inbox)),
       errands_(errands),
       news_(news),
-      initial_digest_(setup_.initial ? digest_of(*setup_.initial) : 0),
-      kept_(std::move(setup_.own)),
-      first_step_(setup_.first_step),
-      step_(setup_.step),
-      next_mean_(setup_.next_round),
-      jitter_(digest_of(std::as_bytes(std::span(setup_.name)))) {}
+      initial_digest_(options_.initial ? digest_of(*options_.initial) : 0),
+      kept_(std::move(options_.own)),
+      first_step_(options_.first_step),
+      step_(options_.step),
+      next_mean_(options_.next_round),
+      jitter_(digest_of(std::as_bytes(std::span(options_.name)))) {}
 
 ClientCore::~ClientCore() = default;
 
@@ -62,7 +62,7 @@ StreamId ClientCore::open_stream(StreamPtr& stream) {
 }
 
 void ClientCore::connect(TimePoint now) {
-  connection_ = std::make_unique<Connection>(limits_of(setup_.elements), setup_.rate);
+  connection_ = std::make_unique<Connection>(limits_of(options_.elements), options_.rate);
   connection_->lanes.set_reading(is_reading_);
   connection_->last_heard = now;
   connection_->next_ping = now;
@@ -72,19 +72,19 @@ void ClientCore::connect(TimePoint now) {
   v1::Join& join = *frame.mutable_join();
   join.set_protocol(kProtocolVersion);
   join.set_wire(kWireVersion);
-  join.set_name(setup_.name);
-  join.set_token(setup_.token);
-  join.set_elements(setup_.elements);
-  *join.mutable_layers() = to_message(setup_.layers);
-  join.set_lanes(static_cast<std::uint32_t>(setup_.lanes));
-  connection_->joined_lanes = setup_.lanes;
-  if (setup_.slot) join.set_slot(*setup_.slot);
-  join.set_compute_s(setup_.compute.count());
-  join.set_is_fresh(setup_.is_fresh);
-  if (!setup_.is_fresh) join.set_run(setup_.run);
-  if (setup_.initial) join.set_initial(initial_digest_);
+  join.set_name(options_.name);
+  join.set_token(options_.token);
+  join.set_elements(options_.elements);
+  *join.mutable_layers() = to_message(options_.layers);
+  join.set_lanes(static_cast<std::uint32_t>(options_.lanes));
+  connection_->joined_lanes = options_.lanes;
+  if (options_.slot) join.set_slot(*options_.slot);
+  join.set_compute_s(options_.compute.count());
+  join.set_is_fresh(options_.is_fresh);
+  if (!options_.is_fresh) join.set_run(options_.run);
+  if (options_.initial) join.set_initial(initial_digest_);
   *join.mutable_next_round() = to_message(next_mean_);
-  if (setup_.own_until) *join.mutable_own_until() = to_message(*setup_.own_until);
+  if (options_.own_until) *join.mutable_own_until() = to_message(*options_.own_until);
   join.set_session(session_);
   join.set_first_step(first_step_);
   join.set_step(step_);
@@ -134,10 +134,11 @@ void ClientCore::on_tick(TimePoint now) {
     return;
   }
   connection_->lanes.on_tick(now);
-  if (now - connection_->last_heard > setup_.silence)
+  if (now - connection_->last_heard > options_.silence)
     return lose({ErrorCode::kDeadline, "the hub is silent"}, now);
   if (!connection_->is_welcome || now < connection_->next_ping) return;
-  connection_->next_ping = time_after(now, std::min(kPingEvery, setup_.silence / kPingsInASilence));
+  connection_->next_ping =
+      time_after(now, std::min(kPingEvery, options_.silence / kPingsInASilence));
   if (connection_->ping) return;  // the last one is still on its way
   connection_->ping = {next_ping_id_++, now};
   Frame frame;
@@ -176,7 +177,7 @@ void ClientCore::on_closed(StreamId id, const Error& why, TimePoint now) {
   Connection& c = *connection_;
   if (!c.opening.contains(id) || c.lanes.count() < c.joined_lanes) return lose(why, now);
   c.opening.erase(id);
-  setup_.most_lanes = --setup_.lanes;
+  options_.most_lanes = --options_.lanes;
 }
 
 void ClientCore::on_written(StreamId id) {
@@ -231,8 +232,8 @@ void ClientCore::on_control(Frame frame, TimePoint now) {
     c.announced_until = after(round);
     c.closed[round] = std::move(*frame.mutable_closed());
     assemble(round);
-  } else if (frame.has_send_state() && setup_.initial) {
-    c.lanes.send({.cargo = Cargo::kSnapshot}, setup_.initial);
+  } else if (frame.has_send_state() && options_.initial) {
+    c.lanes.send({.cargo = Cargo::kSnapshot}, options_.initial);
   } else if (frame.has_send_probe()) {
     send_probe(frame.send_probe().bytes());
   } else if (frame.has_restart()) {
@@ -257,14 +258,14 @@ void ClientCore::on_welcome(const v1::Welcome& welcome, TimePoint now) {
   Connection& c = *connection_;
   c.is_welcome = true;
   session_ = welcome.session();
-  setup_.run = welcome.run();
+  options_.run = welcome.run();
   slot_ = welcome.slot();
   if (untold_) tell(*std::exchange(untold_, std::nullopt));
   if (is_leaving_) return leave();
-  setup_.slot = welcome.slot();  // to be the same one for a hub that was killed and knows nobody
+  options_.slot = welcome.slot();  // to be the same one for a hub that was killed and knows nobody
   news_.on_welcome({.slot = slot_, .replicas = welcome.replicas(), .run = welcome.run()},
                    std::move(contributed).value());
-  for (std::size_t i = 0; i < setup_.lanes; ++i) open_lane();
+  for (std::size_t i = 0; i < options_.lanes; ++i) open_lane();
   if (welcome.probe()) send_probe(kProbeBytes);
 }
 
@@ -295,7 +296,7 @@ void ClientCore::add_lanes(Bandwidth up) {
                                           &Bandwidth::bytes_per_second),
                  .round_trip = *round_trips_.least(),
                  .transfer_bytes = static_cast<double>(largest_transfer_)});
-  for (; setup_.lanes < std::min(wanted, setup_.most_lanes); ++setup_.lanes) open_lane();
+  for (; options_.lanes < std::min(wanted, options_.most_lanes); ++options_.lanes) open_lane();
 }
 
 // Nothing of this replica changes before the snapshot is here: the connection may break.
@@ -317,9 +318,9 @@ void ClientCore::on_enrolled(const v1::Enrolled& enrolled) {
   if (!plan.ok()) return give_up(plan.error());
   connection_->is_enrolled = true;
   back_off_ = Seconds(0);
-  setup_.is_fresh = false;
-  setup_.initial.reset();
-  setup_.own_until.reset();  // what comes from now on is of this process
+  options_.is_fresh = false;
+  options_.initial.reset();
+  options_.own_until.reset();  // what comes from now on is of this process
   const RoundId from = round_from(enrolled.from());
   for (const auto& [round, update] : kept_) {
     if (round >= from) send_update(round, update);

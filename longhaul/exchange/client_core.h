@@ -32,7 +32,7 @@ struct OwnUpdate {
   Attendance attendance;
 };
 
-struct ClientSetup {
+struct ClientOptions {
   std::string name;
   std::string token;
   std::optional<std::uint32_t> slot;  // which replica of the scenario to be; none: any
@@ -87,7 +87,7 @@ class ClientNews {
 class ClientCore {
  public:
   // Computes the digest of the initial model, which takes a while.
-  ClientCore(ClientSetup setup, Connector& connector, std::shared_ptr<StreamInbox> inbox,
+  ClientCore(ClientOptions options, Connector& connector, std::shared_ptr<StreamInbox> inbox,
              Errands& errands, ClientNews& news);
   ~ClientCore();
   ClientCore(const ClientCore&) = delete;
@@ -120,7 +120,7 @@ class ClientCore {
  private:
   // One connection: from dialling until it breaks.
   struct Connection {
-    Connection(const CargoLimits& limits, const std::optional<Bandwidth>& rate)
+    Connection(const CargoOptions& limits, const std::optional<Bandwidth>& rate)
         : lanes(limits, rate) {}
     StreamId control_id = 0;
     StreamPtr control;
@@ -180,7 +180,7 @@ class ClientCore {
   void check(Work work, End end);
   void read_as_told();
 
-  ClientSetup setup_;
+  ClientOptions options_;
   Connector& connector_;
   std::shared_ptr<StreamInbox> inbox_;
   Errands& errands_;

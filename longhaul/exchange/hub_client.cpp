@@ -36,17 +36,17 @@ class HubClient::Inbox final : public StreamInbox {
   Mailbox<Command> commands{kMostCommands};
 };
 
-HubClient::HubClient(ClientSetup setup, Connector& connector, const Clock& clock)
+HubClient::HubClient(ClientOptions options, Connector& connector, const Clock& clock)
     : clock_(clock),
-      most_mean_bytes_(setup.most_mean_bytes),
+      most_mean_bytes_(options.most_mean_bytes),
       inbox_(std::make_shared<Inbox>()),
-      attendance_(setup.attendance),
-      own_(setup.own),
-      first_step_(setup.first_step),
+      attendance_(options.attendance),
+      own_(options.own),
+      first_step_(options.first_step),
       errands_([inbox = inbox_](Errands::End end) {
         (void)inbox->commands.push(Command(std::move(end)));  // refused at the end only
       }),
-      core_(std::move(setup), connector, inbox_, errands_, *this),
+      core_(std::move(options), connector, inbox_, errands_, *this),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 HubClient::~HubClient() {

@@ -26,7 +26,7 @@ struct LinkNews {
 class HubClient final : public Exchange, public Membership, private ClientNews {
  public:
   // `connector` and `clock` outlive the client. It begins to connect at once.
-  HubClient(ClientSetup setup, Connector& connector, const Clock& clock);
+  HubClient(ClientOptions options, Connector& connector, const Clock& clock);
   ~HubClient() override;
   HubClient(const HubClient&) = delete;
   HubClient& operator=(const HubClient&) = delete;
@@ -159,6 +159,6 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
 // submitted since the checkpoint, if its local step is the caller's. Null: its local step is ours,
 // so it does steps again. If the hub has an update that is in neither, the residual is no longer
 // known, and the replica is given the hub's state.
-Status stand_at(const State& checkpoint, ClientSetup& client, const SentUpdates* sent = nullptr);
+Status stand_at(const State& checkpoint, ClientOptions& client, const SentUpdates* sent = nullptr);
 
 }  // namespace longhaul

@@ -50,7 +50,7 @@ Result<CheckedPayload> own_update(ByteView bytes, std::size_t model_elements) {
   return CheckedPayload::check_update({bytes.begin(), bytes.end()}, elements);
 }
 
-Status read_position(const State& checkpoint, ClientSetup& client) {
+Status read_position(const State& checkpoint, ClientOptions& client) {
   const Result<std::vector<RoundId>> next_round = rounds_in(checkpoint, kNextRound);
   const auto first_step = checkpoint.value<std::uint64_t>(kFirstStep);
   const auto run = checkpoint.value<std::uint64_t>(kRun);
@@ -72,7 +72,7 @@ Status read_position(const State& checkpoint, ClientSetup& client) {
   return Done{};
 }
 
-Status read_updates(const State& checkpoint, ClientSetup& client) {
+Status read_updates(const State& checkpoint, ClientOptions& client) {
   const std::vector<RoundId> sent = LONGHAUL_TRY(rounds_in(checkpoint, kSent));
   for (const RoundId& round : sent) {
     const ByteView payload = LONGHAUL_TRY(checkpoint.blob(name_in_round(kUpdate, round)));
@@ -105,7 +105,7 @@ void HubClient::save(State& checkpoint) const {
   checkpoint.values[kAttendance] = steps;
 }
 
-Status stand_at(const State& checkpoint, ClientSetup& client, const SentUpdates* sent) {
+Status stand_at(const State& checkpoint, ClientOptions& client, const SentUpdates* sent) {
   Status version = check_saved_version(checkpoint);
   if (!version.ok()) return std::move(version).error().within("checkpoint");
   LONGHAUL_TRY(read_position(checkpoint, client));

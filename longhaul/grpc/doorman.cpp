@@ -56,21 +56,23 @@ Greeting greeting_of(std::string_view said, bool is_tls) {
 
 class Doorman::Loop {
  public:
-  Loop(Setup setup, Welcome welcome, TurnAway turn_away)
-      : setup_(std::move(setup)), welcome_(std::move(welcome)), turn_away_(std::move(turn_away)) {}
+  Loop(Options options, Welcome welcome, TurnAway turn_away)
+      : options_(std::move(options)),
+        welcome_(std::move(welcome)),
+        turn_away_(std::move(turn_away)) {}
 
   Status listen() {
     std::error_code failure;
-    const HostAndPort at = split(setup_.address);
+    const HostAndPort at = split(options_.address);
     if (at.port.empty())
       return Error{ErrorCode::kInvalidArgument,
-                   "expected HOST:PORT to listen on, got " + setup_.address};
+                   "expected HOST:PORT to listen on, got " + options_.address};
     tcp::resolver resolver(context_);
     for (const auto& one : resolver.resolve(at.host, at.port, tcp::resolver::passive, failure))
       listen_at(one, failure);
     if (!doors_.empty()) return Done{};
     if (!failure) failure = asio::error::host_not_found;
-    return Error{ErrorCode::kIo, "cannot listen on " + setup_.address + ": " + failure.message()};
+    return Error{ErrorCode::kIo, "cannot listen on " + options_.address + ": " + failure.message()};
   }
   void run() {
     for (Door& door : doors_) accept_on_loop(door);
@@ -127,13 +129,13 @@ class Doorman::Loop {
       hear_out(socket);
       return turn_away_("too many connections are open");
     }
-    if (visitors_.size() >= setup_.most)
+    if (visitors_.size() >= options_.most)
       end_on_loop(visitors_.begin()->first, "too many that have not said anything");
     socket.set_option(tcp::no_delay(true), ignored);
     const VisitorId id = next_++;
     Visitor& visitor = visitors_.try_emplace(id, std::move(socket)).first->second;
     visitor.patience.expires_after(
-        std::chrono::duration_cast<std::chrono::steady_clock::duration>(setup_.patience));
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(options_.patience));
     visitor.patience.async_wait([this, id](const std::error_code& failure) {
       if (!failure) end_on_loop(id, "it did not say anything in time");
     });
@@ -143,14 +145,15 @@ class Doorman::Loop {
   void listen_to_on_loop(VisitorId id) {
     Visitor& visitor = visitors_.at(id);
     // No more than the greeting: what follows is gRPC's to read.
-    const std::size_t wanted = (setup_.is_tls ? kTls.size() : visitor.said.size()) - visitor.length;
+    const std::size_t wanted =
+        (options_.is_tls ? kTls.size() : visitor.said.size()) - visitor.length;
     visitor.socket.async_read_some(
         asio::buffer(visitor.said.data() + visitor.length, wanted),
         [this, id](const std::error_code& failure, std::size_t count) {
           if (!visitors_.contains(id)) return;
           if (failure)
-            return end_on_loop(id, setup_.is_tls ? "it hung up before TLS was agreed upon"
-                                                 : "it hung up before it said what it is");
+            return end_on_loop(id, options_.is_tls ? "it hung up before TLS was agreed upon"
+                                                   : "it hung up before it said what it is");
           hear_on_loop(id, count);
         });
   }
@@ -159,11 +162,11 @@ class Doorman::Loop {
     Visitor& visitor = visitors_.at(id);
     visitor.length += count;
     const std::string said(visitor.said.data(), visitor.length);
-    switch (greeting_of(said, setup_.is_tls)) {
+    switch (greeting_of(said, options_.is_tls)) {
       case Greeting::kTooShort:
         return listen_to_on_loop(id);
       case Greeting::kWrong:
-        return end_on_loop(id, what_it_is(said, setup_.is_tls));
+        return end_on_loop(id, what_it_is(said, options_.is_tls));
       case Greeting::kRight:
         break;
     }
@@ -190,9 +193,9 @@ class Doorman::Loop {
     for (int i = 0; i < 16 && !failure; ++i) (void)socket.read_some(asio::buffer(rest), failure);
   }
 
-  const Setup setup_;
-  const int first_reserved_ = setup_.first_reserved > 0 ? setup_.first_reserved
-                                                        : descriptor_limit() - kReserved;
+  const Options options_;
+  const int first_reserved_ = options_.first_reserved > 0 ? options_.first_reserved
+                                                          : descriptor_limit() - kReserved;
   const Welcome welcome_;
   const TurnAway turn_away_;
   asio::io_context context_{1};
@@ -202,8 +205,9 @@ class Doorman::Loop {
   std::map<VisitorId, Visitor> visitors_;
 };
 
-Result<std::unique_ptr<Doorman>> Doorman::start(Setup setup, Welcome welcome, TurnAway turn_away) {
-  auto loop = std::make_unique<Loop>(std::move(setup), std::move(welcome), std::move(turn_away));
+Result<std::unique_ptr<Doorman>> Doorman::start(Options options, Welcome welcome,
+                                                TurnAway turn_away) {
+  auto loop = std::make_unique<Loop>(std::move(options), std::move(welcome), std::move(turn_away));
   LONGHAUL_TRY(loop->listen());
   return std::unique_ptr<Doorman>(new Doorman(std::move(loop)));
 }

@@ -21,7 +21,7 @@ Greeting greeting_of(std::string_view said, bool is_tls);
 
 class Doorman {
  public:
-  struct Setup {
+  struct Options {
     std::string address;     // HOST:PORT; port 0: the system chooses
     bool is_tls = false;     // what is expected
     Seconds patience{20.0};  // for first words
@@ -35,7 +35,8 @@ class Doorman {
   using TurnAway = std::function<void(const std::string& why)>;
 
   // Both are called on the doorman's thread.
-  static Result<std::unique_ptr<Doorman>> start(Setup setup, Welcome welcome, TurnAway turn_away);
+  static Result<std::unique_ptr<Doorman>> start(Options options, Welcome welcome,
+                                                TurnAway turn_away);
   ~Doorman();
   Doorman(const Doorman&) = delete;
   Doorman& operator=(const Doorman&) = delete;

@@ -95,7 +95,7 @@ class RunningServer final : public GrpcServer {
   RunningServer(const RunningServer&) = delete;
   RunningServer& operator=(const RunningServer&) = delete;
 
-  Status start(const Setup& setup) {
+  Status start(const Options& setup) {
     grpc::ServerBuilder builder;
     builder.RegisterService(&service_);
     builder.SetMaxReceiveMessageSize(kMostFrameBytes);
@@ -145,7 +145,7 @@ class RunningServer final : public GrpcServer {
 
 }  // namespace
 
-Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const Setup& setup, Acceptor& acceptor) {
+Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const Options& setup, Acceptor& acceptor) {
   keep_grpc_up();
   auto server = std::make_unique<RunningServer>(acceptor);
   LONGHAUL_TRY(server->start(setup));

@@ -30,13 +30,13 @@ struct Keepalive {
 // Serves until it is destroyed; then every stream ends.
 class GrpcServer {
  public:
-  struct Setup {
+  struct Options {
     std::string address = "127.0.0.1:0";  // port 0: the system chooses
     std::optional<TlsKeys> tls;           // without: anyone who reaches the port
     Keepalive keepalive = {};
   };
   // `acceptor` outlives the server.
-  static Result<std::unique_ptr<GrpcServer>> start(const Setup& setup, Acceptor& acceptor);
+  static Result<std::unique_ptr<GrpcServer>> start(const Options& options, Acceptor& acceptor);
   virtual ~GrpcServer() = default;
 
   [[nodiscard]] virtual int port() const = 0;

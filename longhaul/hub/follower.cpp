@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::size_t kDigests = 64;
 
-EngineSetup without_gradients(EngineSetup setup) {
-  setup.computes = false;
-  return setup;
+EngineOptions without_gradients(EngineOptions options) {
+  options.computes = false;
+  return options;
 }
 
 }  // namespace
@@ -29,12 +29,12 @@ Result<Mean> Follower::Shelf::collect(RoundId round, Deadline /*deadline*/) {
   return mean;
 }
 
-Follower::Follower(const EngineSetup& setup, std::vector<float> initial,
+Follower::Follower(const EngineOptions& options, std::vector<float> initial,
                    std::optional<std::uint64_t> steps)
     : parameters_(std::move(initial)),
-      plan_(setup.recipe.plan),
+      plan_(options.recipe.plan),
       steps_(steps),
-      engine_(without_gradients(setup), parameters_, shelf_, workers_) {
+      engine_(without_gradients(options), parameters_, shelf_, workers_) {
   note_digest();
   go_on();
 }

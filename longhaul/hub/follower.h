@@ -24,8 +24,8 @@ struct Standing {
 
 class Follower {
  public:
-  // `setup` as the replicas have it; `initial` is where they start; `steps` of the run, if known.
-  Follower(const EngineSetup& setup, std::vector<float> initial,
+  // `options` as the replicas have it; `initial` is where they start; `steps` of the run, if known.
+  Follower(const EngineOptions& options, std::vector<float> initial,
            std::optional<std::uint64_t> steps = {});
 
   // The next round has closed. Merges all that is due: afterwards it stands at the first step that

@@ -19,7 +19,7 @@ class Hub::Inbox final : public StreamInbox {
   Mailbox<Command> commands{kMostCommands};
 };
 
-Hub::Hub(HubSetup setup, const Clock& clock, const Log& log, Options options)
+Hub::Hub(HubOptions setup, const Clock& clock, const Log& log, Options options)
     : clock_(clock),
       inbox_(std::make_shared<Inbox>()),
       workers_(options.threads),
@@ -30,7 +30,7 @@ Hub::Hub(HubSetup setup, const Clock& clock, const Log& log, Options options)
   if (options.watcher) core_.watch(std::move(options.watcher));
 }
 
-Result<std::unique_ptr<Hub>> Hub::start(HubSetup setup, const Clock& clock, const Log& log,
+Result<std::unique_ptr<Hub>> Hub::start(HubOptions setup, const Clock& clock, const Log& log,
                                         Options options) {
   std::unique_ptr<Hub> hub(new Hub(std::move(setup), clock, log, std::move(options)));
   const Status resumed = hub->core_.resume();

@@ -21,7 +21,7 @@ class Hub final : public Acceptor {
   };
   // Goes on where an earlier hub was killed, if the directory of the setup holds something.
   // `clock` outlives the hub.
-  static Result<std::unique_ptr<Hub>> start(HubSetup setup, const Clock& clock, const Log& log,
+  static Result<std::unique_ptr<Hub>> start(HubOptions setup, const Clock& clock, const Log& log,
                                             Options options);
   ~Hub() override;
   Hub(const Hub&) = delete;
@@ -47,7 +47,7 @@ class Hub final : public Acceptor {
   using Command = std::variant<StreamEvent, Errands::End, Strangers, Finish>;
   class Inbox;
 
-  Hub(HubSetup setup, const Clock& clock, const Log& log, Options options);
+  Hub(HubOptions setup, const Clock& clock, const Log& log, Options options);
   void run(const std::stop_token& stop);
   bool take(Deadline deadline);
   void publish_status();

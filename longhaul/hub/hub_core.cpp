@@ -42,34 +42,34 @@ std::uint64_t digest_of_task(const v1::Task& task) {
 
 }  // namespace
 
-HubCore::HubCore(HubSetup setup, Workers& workers, Errands& errands, Log log)
-    : setup_(std::move(setup)),
+HubCore::HubCore(HubOptions options, Workers& workers, Errands& errands, Log log)
+    : options_(std::move(options)),
       workers_(workers),
       errands_(errands),
       log_(std::move(log)),
-      run_{.id = random_id(), .task = digest_of_task(setup_.task)} {
-  setup_.training.run = run_.id;
+      run_{.id = random_id(), .task = digest_of_task(options_.task)} {
+  options_.training.run = run_.id;
 }
 
 HubCore::~HubCore() = default;
 
 Status HubCore::resume() {
-  const Result<std::optional<RunRecord>> run = Journal::read_run(setup_.training.directory);
+  const Result<std::optional<RunRecord>> run = Journal::read_run(options_.training.directory);
   if (!run.ok()) return run.error();
   if (*run) {
     if ((*run)->task != run_.task)
       return Error{ErrorCode::kMismatch,
-                   setup_.training.directory.string() +
+                   options_.training.directory.string() +
                        " holds another run: its scenario, settings, recipe or seed differ"};
     run_ = **run;
-    setup_.training.run = run_.id;
+    options_.training.run = run_.id;
     if (run_.last_step) {  // its target is reached
-      setup_.training.steps = *run_.last_step + 1;
+      options_.training.steps = *run_.last_step + 1;
       finish_cause_ = v1::CAUSE_TARGET;
     }
     for (const auto& [name, slot] : run_.slots) replicas_[name].status.slot = slot;
   }
-  Result<std::unique_ptr<ModelKeeper>> keeper = ModelKeeper::resume(setup_.training, workers_);
+  Result<std::unique_ptr<ModelKeeper>> keeper = ModelKeeper::resume(options_.training, workers_);
   if (!keeper.ok()) return keeper.error();
   if (!run_.note.empty()) {
     log_.warning(run_.note);
@@ -81,14 +81,14 @@ Status HubCore::resume() {
   const ModelKeeper& kept = **keeper;
   for (const std::string& note : kept.notes()) log_.warning(note);
   elements_ = kept.model().shared().size();
-  layers_ = kept.setup().engine.layers;
+  layers_ = kept.options().engine.layers;
   if (kept.journal().end() == RoundId{}) initial_digest_ = digest_of(kept.model().shared());
   training_ = std::make_unique<Training>(std::move(keeper).value());
-  if (setup_.training.steps > 0) last_step_ = setup_.training.steps - 1;
+  if (options_.training.steps > 0) last_step_ = options_.training.steps - 1;
   const RoundId next = training_->book().next();
   is_announced_ = is_over();
   log_.info(is_announced_ ? "the run is done; who has missed its end may come for it within " +
-                                to_string(setup_.patience)
+                                to_string(options_.patience)
                           : "goes on at round " + to_string(next));
   return Done{};
 }
@@ -132,7 +132,7 @@ void HubCore::on_opened(StreamId id, StreamPtr stream) {
 
 void HubCore::on_tick(TimePoint now) {
   now_ = now;
-  const auto is_silent = [&](TimePoint since) { return now - since > setup_.silence; };
+  const auto is_silent = [&](TimePoint since) { return now - since > options_.silence; };
   std::erase_if(newcomers_, [&](const auto& entry) { return is_silent(entry.second.since); });
   std::erase_if(guests_, [&](const auto& guest) { return is_silent(guest.second.last_moved()); });
   std::vector<Session*> silent;
@@ -234,7 +234,7 @@ bool HubCore::is_finished_at(TimePoint now) const {
          std::ranges::none_of(replicas_, [&](const auto& entry) {
            const Replica& replica = entry.second;
            return !replica.status.has_left &&
-                  now - replica.away_since.value_or(now) <= setup_.patience;
+                  now - replica.away_since.value_or(now) <= options_.patience;
          });
 }
 
@@ -249,7 +249,7 @@ Session* HubCore::session_of(StreamId stream) {
   return lane == lanes_.end() ? nullptr : lane->second;
 }
 
-CargoLimits HubCore::limits() const {
+CargoOptions HubCore::limits() const {
   const std::size_t most = 4 * elements_ * 4 + kPayloadOverhead;
   return {.most_bytes = most,
           .most_transfers = kMostTransfers,
@@ -405,8 +405,8 @@ void HubCore::on_arrival(Session& session, Arrival arrival, TimePoint now) {
 }
 
 void HubCore::keep_run() {
-  if (setup_.training.directory.empty()) return;
-  const Status kept = Journal::write_run(setup_.training.directory, run_);
+  if (options_.training.directory.empty()) return;
+  const Status kept = Journal::write_run(options_.training.directory, run_);
   if (!kept.ok()) fail(kept.error());
 }
 
@@ -424,14 +424,14 @@ HubStatus HubCore::status() const {
                    .is_finished = is_finished_,
                    .failure = failure_,
                    .elements = elements_,
-                   .slots = setup_.training.replicas,
+                   .slots = options_.training.replicas,
                    .sessions = sessions_.size(),
                    .steps = last_step_ ? *last_step_ + 1 : 0,
                    .cause = finish_cause_,
                    .steps_per_s = rate_.per_second(),
                    .evaluation = evaluation_,
-                   .target = setup_.target,
-                   .ends_at_target = setup_.ends_at_target,
+                   .target = options_.target,
+                   .ends_at_target = options_.ends_at_target,
                    .digest = final_digest_,
                    .reason = reason_,
                    .step_time = cost_.step_time(),
@@ -448,7 +448,7 @@ HubStatus HubCore::status() const {
     status.time = started_ ? Seconds(now_ - *started_) : Seconds(0);
     if (status.steps > status.step) status.left = rate_.time_for(status.steps - status.step);
   }
-  const std::vector<double> smoothed = smoothed_metric(setup_.target, evaluations_);
+  const std::vector<double> smoothed = smoothed_metric(options_.target, evaluations_);
   if (!smoothed.empty()) status.smoothed = smoothed.back();
   for (const auto& [name, replica] : replicas_) status.replicas[name] = replica.status;
   return status;

@@ -28,8 +28,8 @@ namespace longhaul {
 using Admission = std::function<Status(const std::string& name, const std::string& token,
                                        const std::string& certified)>;
 
-struct HubSetup {
-  TrainingSetup training;
+struct HubOptions {
+  TrainingOptions training;
   v1::Task task;                  // what replicas are told before they join
   std::size_t start_with = 1;     // replicas that must be there before the first step
   Seconds silence{5.0};           // a replica that is not heard of for so long is gone
@@ -39,7 +39,7 @@ struct HubSetup {
   std::vector<float> weights;     // in the mean, by slot; 1 where none is given
   std::uint64_t most_elements = std::uint64_t{1} << 37U;  // of a model: the first replica tells
   bool evaluates = false;       // the replica of the lowest slot scores the shared model
-  TargetSettings target;        // of the scenario
+  TargetOptions target;         // of the scenario
   bool ends_at_target = false;  // else after all steps; needs `evaluates`
 };
 
@@ -77,7 +77,7 @@ struct HubStatus {
   Seconds left{};
   std::optional<v1::Evaluation> evaluation{};  // the last one
   std::optional<double> smoothed{};            // the target's metric, over the last three
-  TargetSettings target;
+  TargetOptions target;
   bool ends_at_target = false;
   std::string digest{};  // of the model, once the run is finished
   Plan plan;
@@ -102,7 +102,7 @@ struct RoundNews {
 class HubCore {
  public:
   // `workers` are for errands.
-  HubCore(HubSetup setup, Workers& workers, Errands& errands, Log log);
+  HubCore(HubOptions options, Workers& workers, Errands& errands, Log log);
   ~HubCore();
   HubCore(const HubCore&) = delete;
   HubCore& operator=(const HubCore&) = delete;
@@ -258,9 +258,9 @@ class HubCore {
     return replicas_.at(session.identity().name);
   }
   [[nodiscard]] Session* session_of(StreamId stream);
-  [[nodiscard]] CargoLimits limits() const;
+  [[nodiscard]] CargoOptions limits() const;
 
-  HubSetup setup_;
+  HubOptions options_;
   Workers& workers_;
   Errands& errands_;
   Log log_;

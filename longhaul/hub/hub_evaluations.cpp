@@ -19,7 +19,7 @@ Frame duty(bool is_on) {
 
 // The member of the lowest slot, until the last model is scored.
 void HubCore::name_evaluator() {
-  if (is_evaluator_known_ || !setup_.evaluates || !training_) return;
+  if (is_evaluator_known_ || !options_.evaluates || !training_) return;
   is_evaluator_known_ = true;
   if (evaluation_ && evaluation_->is_closing()) return;
   Session* lowest = nullptr;
@@ -69,7 +69,7 @@ void HubCore::on_evaluation(Session& session, const v1::Evaluation& evaluation) 
 }
 
 void HubCore::end_at_target() {
-  if (!setup_.ends_at_target || !target_reached(setup_.target, evaluations_)) return;
+  if (!options_.ends_at_target || !target_reached(options_.target, evaluations_)) return;
   finish(v1::CAUSE_TARGET);
 }
 
@@ -80,14 +80,14 @@ bool HubCore::is_over() const {
 void HubCore::announce_end() {
   if (std::exchange(is_announced_, true)) return;
   const std::string steps = std::to_string(*last_step_ + 1);
-  const std::string all = std::to_string(setup_.training.engine.lr.steps);
+  const std::string all = std::to_string(options_.training.engine.lr.steps);
   switch (finish_cause_) {
     case v1::CAUSE_STOPPED:
       return log_.info("the run is stopped after " + steps + " of " + all + " steps");
     case v1::CAUSE_TARGET:
-      return log_.info("the run is done: it reached its target, " + name_of(setup_.target.metric) +
-                       ' ' + formatted("%.4g", setup_.target.value) + ", after " + steps + " of " +
-                       all + " steps");
+      return log_.info(
+          "the run is done: it reached its target, " + name_of(options_.target.metric) + ' ' +
+          formatted("%.4g", options_.target.value) + ", after " + steps + " of " + all + " steps");
     default:
       return log_.info("the run is done: all " + steps + " steps");
   }

@@ -70,8 +70,8 @@ bool HubCore::is_admitted(StreamId id, const Introduction& from) {
   Status admitted = Done{};
   if (from.protocol != kProtocolVersion) {
     admitted = other_version(from.protocol);
-  } else if (setup_.admit) {
-    admitted = setup_.admit(from.name, from.token, newcomers_.at(id).stream->peer_name());
+  } else if (options_.admit) {
+    admitted = options_.admit(from.name, from.token, newcomers_.at(id).stream->peer_name());
   }
   if (!admitted.ok()) refuse(id, from.name, admitted.error());
   return admitted.ok();
@@ -83,14 +83,14 @@ Status HubCore::check_model(const v1::Join& join) const {
                    ", the replica sends version " + std::to_string(join.wire()));
   if (join.lanes() < 1 || join.lanes() > kMostLanes)
     return refused("a number of lanes out of range");
-  if (join.elements() < 1 || join.elements() > setup_.most_elements)
+  if (join.elements() < 1 || join.elements() > options_.most_elements)
     return refused("a model of " + std::to_string(join.elements()) +
-                   " parameters; this hub takes at most " + std::to_string(setup_.most_elements));
+                   " parameters; this hub takes at most " + std::to_string(options_.most_elements));
   if (!join.is_fresh() && join.run() != run_.id)
     return refused(
         "it has the state of another run than this hub's, which may have begun anew; move its "
         "checkpoint away, or name another place with --checkpoint");
-  const Recipe& recipe = setup_.training.engine.recipe;
+  const Recipe& recipe = options_.training.engine.recipe;
   if (join.elements() < static_cast<std::uint64_t>(recipe.local.fragments))
     return refused("a model with fewer parameters than fragments");
   const Result<LayerTable> layers = layers_from(join.layers(), join.elements());
@@ -108,7 +108,7 @@ Result<std::size_t> HubCore::slot_for(const v1::Join& join) const {
   if (known != replicas_.end()) return known->second.status.slot;
   std::set<std::size_t> taken;
   for (const auto& [name, replica] : replicas_) taken.insert(replica.status.slot);
-  const std::size_t slots = setup_.training.replicas;
+  const std::size_t slots = options_.training.replicas;
   if (join.has_slot()) {
     if (join.slot() < slots && !taken.contains(join.slot())) return std::size_t{join.slot()};
     return refused("slot " + std::to_string(join.slot()) + " is taken or not there");
@@ -167,7 +167,7 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
                                                              .slot = *slot,
                                                              .id = random_id(),
                                                              .lanes = join.lanes(),
-                                                             .rate = setup_.rate},
+                                                             .rate = options_.rate},
                                            id, std::move(newcomers_.extract(id).mapped().stream),
                                            limits(), now);
   session->progress.is_fresh = join.is_fresh();
@@ -181,7 +181,7 @@ void HubCore::on_join(StreamId id, const v1::Join& join, TimePoint now) {
   replica.status.has_left = false;
   replica.away_since.reset();
   replica.doubled_since.reset();
-  if (*slot < setup_.weights.size()) replica.weight = setup_.weights[*slot];
+  if (*slot < options_.weights.size()) replica.weight = options_.weights[*slot];
   replica.status.slot = *slot;
   StepTimer& compute = replica.status.measured.compute;
   if (is_plausible(join.compute_s()) && compute.typical().count() == 0)
@@ -198,9 +198,9 @@ v1::Welcome HubCore::welcome_for(const Session& session, const v1::Join& join) c
   welcome.set_session(session.identity().id);
   welcome.set_run(run_.id);
   welcome.set_slot(static_cast<std::uint32_t>(session.identity().slot));
-  welcome.set_replicas(static_cast<std::uint32_t>(setup_.training.replicas));
+  welcome.set_replicas(static_cast<std::uint32_t>(options_.training.replicas));
   const auto& measured = replicas_.at(session.identity().name).status.measured;
-  welcome.set_probe(setup_.training.engine.recipe.planner != PlannerKind::kNone &&
+  welcome.set_probe(options_.training.engine.recipe.planner != PlannerKind::kNone &&
                     !measured.is_complete());
   if (!training_ || join.is_fresh()) return welcome;
   if (const auto last =
@@ -234,7 +234,7 @@ void HubCore::on_lane(StreamId id, const v1::OpenLane& lane, TimePoint now) {
 void HubCore::on_connected(Session& session) {
   replica_of(session).status.is_connected = true;
   tell_of(session, "is here");
-  if (setup_.training.engine.recipe.planner != PlannerKind::kNone &&
+  if (options_.training.engine.recipe.planner != PlannerKind::kNone &&
       !replica_of(session).status.measured.is_complete())
     send_probe(session, kProbeBytes);
   if (training_) return take_in(session);
@@ -329,7 +329,7 @@ void HubCore::on_first_model(StreamId control, FirstModel&& model) {
 
 void HubCore::start_if_ready() {
   if (training_ || failure_ || is_starting_ || initial_.empty()) return;
-  const bool is_planned = setup_.training.engine.recipe.planner != PlannerKind::kNone;
+  const bool is_planned = options_.training.engine.recipe.planner != PlannerKind::kNone;
   Conditions links;
   for (const auto& [id, session] : sessions_) {
     const Measured& measured = replica_of(*session).status.measured;
@@ -337,15 +337,15 @@ void HubCore::start_if_ready() {
     if (is_planned && !(measured.is_complete() && measured.latency.count() > 0)) continue;
     links.push_back(is_planned ? measured.conditions() : ReplicaConditions{});
   }
-  if (links.size() < setup_.start_with) return;
-  TrainingSetup setup = setup_.training;
-  setup.engine.layers = *layers_;
+  if (links.size() < options_.start_with) return;
+  TrainingOptions options = options_.training;
+  options.engine.layers = *layers_;
   is_starting_ = true;
   run_errand(
       errands_,
-      [setup = std::move(setup), initial = std::exchange(initial_, {}), links,
+      [options = std::move(options), initial = std::exchange(initial_, {}), links,
        &workers = workers_]() mutable {
-        return ModelKeeper::start(setup, std::move(initial), links, workers);
+        return ModelKeeper::start(options, std::move(initial), links, workers);
       },
       [this, replicas = links.size()](Result<std::unique_ptr<ModelKeeper>>&& keeper) {
         on_started(std::move(keeper), replicas);
@@ -357,7 +357,7 @@ void HubCore::on_started(Result<std::unique_ptr<ModelKeeper>>&& keeper, std::siz
   if (failure_ || is_asked_to_finish_) return;
   if (!keeper.ok()) return fail(keeper.error());
   training_ = std::make_unique<Training>(std::move(keeper).value());
-  if (setup_.training.steps > 0) last_step_ = setup_.training.steps - 1;
+  if (options_.training.steps > 0) last_step_ = options_.training.steps - 1;
   const Decision& first = training_->first_decision();
   reason_ = first.reason;
   log_.info("starts with " + std::to_string(replicas) + " replicas: " + reason_);

@@ -75,7 +75,7 @@ bool HubCore::is_old(const Knowledge& known) const {
 // Training's own messages may be too small to tell what a link can do. One at a time: a link that
 // has become slow is not made slower.
 void HubCore::probe_idle_links() {
-  if (!training_ || setup_.training.engine.recipe.planner == PlannerKind::kNone) return;
+  if (!training_ || options_.training.engine.recipe.planner == PlannerKind::kNone) return;
   for (auto& [name, replica] : replicas_) {
     const Measured& measured = replica.status.measured;
     if (!replica.status.is_enrolled || !measured.is_complete()) continue;

@@ -14,7 +14,7 @@ constexpr std::size_t kMostUnchecked = 4;  // updates of a replica; then its lan
 
 // Adding a payload costs O(rank) per element, so ranks above the recipe's are rejected.
 Result<CheckedPayload> check_update(ByteBuffer bytes, std::size_t elements,
-                                    const CodecSpec& codec) {
+                                    const CodecOptions& codec) {
   Result<CheckedPayload> update = CheckedPayload::check_update(std::move(bytes), elements);
   if (!update.ok() || update->empty()) return update;
   const LowRankBody* factors = update->view().low_rank();
@@ -59,7 +59,7 @@ void HubCore::on_update(Session& session, Arrival arrival, TimePoint now) {
   run_errand(
       errands_,
       [bytes = std::move(arrival.bytes), elements = training_->part_elements()[round.part],
-       codec = setup_.training.engine.recipe.codec]() mutable {
+       codec = options_.training.engine.recipe.codec]() mutable {
         return check_update(std::move(bytes), elements, codec);
       },
       [this, submission = std::move(submission)](Result<CheckedPayload>&& update) mutable {

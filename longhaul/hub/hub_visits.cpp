@@ -15,7 +15,7 @@ void HubCore::on_ask(StreamId id, const v1::Ask& ask) {
   if (!is_admitted(id, {.protocol = ask.protocol(), .name = ask.name(), .token = ask.token()}))
     return;
   Frame frame;
-  *frame.mutable_task() = setup_.task;
+  *frame.mutable_task() = options_.task;
   newcomers_.at(id).stream->write(std::move(frame));
 }
 
@@ -23,7 +23,7 @@ void HubCore::on_ask_status(StreamId id, const v1::AskStatus& ask) {
   if (!is_admitted(id, {.protocol = ask.protocol(), .name = ask.name(), .token = ask.token()}))
     return;
   Frame frame;
-  *frame.mutable_status_report() = report_of(status(), setup_.task);
+  *frame.mutable_status_report() = report_of(status(), options_.task);
   newcomers_.at(id).stream->write(std::move(frame));
 }
 

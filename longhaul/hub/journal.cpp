@@ -73,7 +73,7 @@ void remove_unfinished(const std::filesystem::path& directory) {
   for (const char* start : {"snapshot", "rounds"}) remove_unfinished_writes(directory, start);
 }
 
-JournalLimits limits_for_model(JournalLimits limits, std::size_t elements, std::size_t parts) {
+JournalOptions limits_for_model(JournalOptions limits, std::size_t elements, std::size_t parts) {
   limits.rounds *= parts;
   limits.log_rounds *= parts;
   const std::size_t models = kMostModels * sizeof(float) * elements;

@@ -64,7 +64,7 @@ struct RunRecord {
 
 // How much is kept at hand for replicas that come back. Rounds are of the whole model: of one in
 // parts there are as many times more.
-struct JournalLimits {
+struct JournalOptions {
   std::size_t rounds = 512;
   std::size_t bytes = std::size_t{256} << 20;
   std::size_t log_rounds = 256;                   // then a new snapshot and a new log begin
@@ -80,7 +80,7 @@ inline constexpr const char* kRoundsClosed = "journal.rounds_closed";
 
 // For whoever has missed more means than a few models are long, the model is the shorter way: more
 // is not kept at hand for a model of so many elements.
-JournalLimits limits_for_model(JournalLimits limits, std::size_t elements, std::size_t parts);
+JournalOptions limits_for_model(JournalOptions limits, std::size_t elements, std::size_t parts);
 
 // Files that a hub was killed in the middle of. Precondition: no other hub has this directory.
 void remove_unfinished(const std::filesystem::path& directory);
@@ -97,7 +97,7 @@ class Journal {
   // In memory only. Holds every round that closed from `complete_from` on; so many have closed
   // before.
   Journal() = default;
-  explicit Journal(const JournalLimits& limits, RoundId complete_from = {},
+  explicit Journal(const JournalOptions& limits, RoundId complete_from = {},
                    std::uint64_t closed_before = 0)
       : limits_(limits), complete_from_(complete_from), closed_before_(closed_before) {}
 
@@ -162,7 +162,7 @@ class Journal {
  private:
   void trim(std::uint64_t needed);
 
-  JournalLimits limits_;
+  JournalOptions limits_;
   std::deque<JournalRound> recent_;
   RoundId complete_from_;
   std::uint64_t closed_before_ = 0;

@@ -12,12 +12,13 @@
 namespace longhaul {
 namespace {
 
-std::unique_ptr<Planner> planner_of(const TrainingSetup& setup, std::size_t elements) {
-  if (setup.engine.recipe.planner == PlannerKind::kNone) return nullptr;
-  PlannerSetup planner = planner_setup(setup.engine);
-  planner.may_look_ahead = planner.may_look_ahead && setup.may_look_ahead;
-  return make_planner(planner, RoundSizes(setup.engine.recipe.codec, elements, setup.replicas, {},
-                                          setup.engine.recipe.means_down(), setup.engine.layers));
+std::unique_ptr<Planner> planner_of(const TrainingOptions& options, std::size_t elements) {
+  if (options.engine.recipe.planner == PlannerKind::kNone) return nullptr;
+  PlannerOptions planner = planner_options(options.engine);
+  planner.may_look_ahead = planner.may_look_ahead && options.may_look_ahead;
+  return make_planner(planner,
+                      RoundSizes(options.engine.recipe.codec, elements, options.replicas, {},
+                                 options.engine.recipe.means_down(), options.engine.layers));
 }
 
 RoundSize size_of(std::span<const WeightedPayload> sent, const RoundMean& mean) {
@@ -46,24 +47,24 @@ void note_contributors(const ClosingRound& closing, RoundOutcome& outcome) {
   }
 }
 
-TrainingSetup with_plan(TrainingSetup setup, const Plan& plan) {
-  setup.engine.recipe.plan = plan;
-  return setup;
+TrainingOptions with_plan(TrainingOptions options, const Plan& plan) {
+  options.engine.recipe.plan = plan;
+  return options;
 }
 
-std::unique_ptr<Follower> follower_of(const TrainingSetup& setup, std::vector<float> initial) {
-  const auto steps = setup.steps > 0 ? std::optional(setup.steps) : std::nullopt;
-  return std::make_unique<Follower>(setup.engine, std::move(initial), steps);
+std::unique_ptr<Follower> follower_of(const TrainingOptions& options, std::vector<float> initial) {
+  const auto steps = options.steps > 0 ? std::optional(options.steps) : std::nullopt;
+  return std::make_unique<Follower>(options.engine, std::move(initial), steps);
 }
 
 Mean mean_from(const JournalRound& round) {
   return {.round = round.id, .terms = {{.payload = round.mean}}, .next_plan = round.next_plan};
 }
 
-std::unique_ptr<MeanCompressor> compressor_of(const TrainingSetup& setup, std::size_t elements,
+std::unique_ptr<MeanCompressor> compressor_of(const TrainingOptions& options, std::size_t elements,
                                               Workers& workers) {
-  return setup.engine.recipe.is_two_way ? make_mean_compressor(setup.engine, elements, workers)
-                                        : nullptr;
+  return options.engine.recipe.is_two_way ? make_mean_compressor(options.engine, elements, workers)
+                                          : nullptr;
 }
 
 // What a snapshot holds beside the model's state: its layers, as a message, and
@@ -73,29 +74,29 @@ constexpr const char* kClosedUntil = "closed_until";
 
 }  // namespace
 
-ModelKeeper::ModelKeeper(const TrainingSetup& setup, const Decision& first,
+ModelKeeper::ModelKeeper(const TrainingOptions& options, const Decision& first,
                          std::unique_ptr<Follower> model,
                          std::unique_ptr<MeanCompressor> compressor, Workers& workers)
-    : setup_(setup),
+    : options_(options),
       workers_(workers),
       first_(first),
       model_(std::move(model)),
       compressor_(std::move(compressor)),
-      journal_(limits_for_model(setup.journal, model_->shared().size(), model_->parts())) {}
+      journal_(limits_for_model(options.journal, model_->shared().size(), model_->parts())) {}
 
-Result<std::unique_ptr<ModelKeeper>> ModelKeeper::start(const TrainingSetup& setup,
+Result<std::unique_ptr<ModelKeeper>> ModelKeeper::start(const TrainingOptions& options,
                                                         std::vector<float> initial,
                                                         const Conditions& conditions,
                                                         Workers& workers) {
   const std::size_t elements = initial.size();
-  std::unique_ptr<Planner> planner = planner_of(setup, elements);
+  std::unique_ptr<Planner> planner = planner_of(options, elements);
   if (planner && !conditions.empty()) planner->expect(conditions.size());
   const Decision first =
       planner ? planner->first(conditions)
-              : Decision{.plan = setup.engine.recipe.plan, .reason = "set by the recipe"};
+              : Decision{.plan = options.engine.recipe.plan, .reason = "set by the recipe"};
   std::unique_ptr<ModelKeeper> keeper(new ModelKeeper(  // NOLINT: private constructor
-      setup, first, follower_of(with_plan(setup, first.plan), std::move(initial)),
-      compressor_of(setup, elements, workers), workers));
+      options, first, follower_of(with_plan(options, first.plan), std::move(initial)),
+      compressor_of(options, elements, workers), workers));
   keeper->planner_ = std::move(planner);
   const Status kept = keeper->start_journal();
   if (!kept.ok()) return kept.error();
@@ -106,7 +107,7 @@ namespace {
 
 // What a directory holds, put together: a snapshot and the rounds that closed since.
 struct Reopened {
-  TrainingSetup setup;
+  TrainingOptions options;
   std::unique_ptr<Follower> model;
   std::unique_ptr<MeanCompressor> compressor;
   Journal journal;
@@ -144,17 +145,17 @@ bool replay(const JournalRound& round, RoundId closed_until, Reopened& all) {
 }
 
 // What the hub's copy is made of, before any round: layers, sizes and the state of the snapshot.
-Result<Reopened> loaded(TrainingSetup setup, const State& state, Workers& workers) {
+Result<Reopened> loaded(TrainingOptions options, const State& state, Workers& workers) {
   const auto shared = state.tensors.find("shared");
   if (shared == state.tensors.end())
     return Error{ErrorCode::kCorruptPayload, "a snapshot without a model"};
   const std::size_t elements = shared->second.size();
   Result<LayerTable> layers = layers_in(state, elements);
   if (!layers.ok()) return std::move(layers).error();
-  setup.engine.layers = std::move(layers).value();
-  Reopened all{.setup = setup};
-  all.model = follower_of(setup, std::vector<float>(elements));
-  all.compressor = compressor_of(setup, elements, workers);
+  options.engine.layers = std::move(layers).value();
+  Reopened all{.options = options};
+  all.model = follower_of(options, std::vector<float>(elements));
+  all.compressor = compressor_of(options, elements, workers);
   Status done = all.model->load(state);
   if (done.ok() && all.compressor) done = all.compressor->load(state);
   if (!done.ok()) return std::move(done).error();
@@ -165,8 +166,8 @@ Result<Reopened> loaded(TrainingSetup setup, const State& state, Workers& worker
 Status replay_all(Journal::Left& left, Reopened& all) {
   const Result<RoundId> closed_until = closed_until_in(left.state);
   if (!closed_until.ok()) return closed_until.error();
-  const JournalLimits limits =
-      limits_for_model(all.setup.journal, all.model->shared().size(), all.model->parts());
+  const JournalOptions limits =
+      limits_for_model(all.options.journal, all.model->shared().size(), all.model->parts());
   const RoundId unmerged = all.model->next_round();
   const bool has_lost = left.rounds.empty() && !left.loss.empty();
   all.journal = left.rounds.empty()
@@ -184,25 +185,25 @@ Status replay_all(Journal::Left& left, Reopened& all) {
 }
 
 std::string loss_text(const Reopened& all) {
-  std::string text = all.setup.directory.string() + ": ";
+  std::string text = all.options.directory.string() + ": ";
   for (const std::string& note : all.left.notes) text += note + ". ";
   return text + all.left.loss + ". The last good state is the one before round " +
          to_string(all.model->next_to_close());
 }
 
 // Without a model, if the directory holds none.
-Result<Reopened> reopened(const TrainingSetup& setup, Workers& workers) {
-  Result<std::optional<Journal::Left>> left = Journal::read(setup.directory, setup.run);
+Result<Reopened> reopened(const TrainingOptions& options, Workers& workers) {
+  Result<std::optional<Journal::Left>> left = Journal::read(options.directory, options.run);
   if (!left.ok()) return left.error();
   if (!left->has_value()) return Reopened{};
-  Result<Reopened> all = loaded(setup, (*left)->state, workers);
-  if (!all.ok()) return std::move(all).error().within(setup.directory.string());
+  Result<Reopened> all = loaded(options, (*left)->state, workers);
+  if (!all.ok()) return std::move(all).error().within(options.directory.string());
   Status replayed = replay_all(**left, *all);
-  if (!replayed.ok()) return std::move(replayed).error().within(setup.directory.string());
+  if (!replayed.ok()) return std::move(replayed).error().within(options.directory.string());
   (*left)->state = {};
   all->left = std::move(**left);
   if (all->left.loss.empty()) return all;
-  if (!setup.accepts_loss)
+  if (!options.accepts_loss)
     return Error{ErrorCode::kCorruptPayload,
                  loss_text(*all) +
                      ". Nothing was changed. A backup of the directory loses nothing; "
@@ -214,25 +215,25 @@ Result<Reopened> reopened(const TrainingSetup& setup, Workers& workers) {
 
 }  // namespace
 
-Result<LastModel> last_model(const TrainingSetup& setup) {
+Result<LastModel> last_model(const TrainingOptions& options) {
   Workers alone(1);
-  Result<Reopened> all = reopened(setup, alone);
+  Result<Reopened> all = reopened(options, alone);
   if (!all.ok()) return all.error();
   return LastModel{.model = std::move(all->model),
-                   .layers = all->setup.engine.layers,
+                   .layers = all->options.engine.layers,
                    .notes = std::move(all->left.notes)};
 }
 
-Result<std::unique_ptr<ModelKeeper>> ModelKeeper::resume(const TrainingSetup& setup,
+Result<std::unique_ptr<ModelKeeper>> ModelKeeper::resume(const TrainingOptions& options,
                                                          Workers& workers) {
-  Result<Reopened> all = reopened(setup, workers);
+  Result<Reopened> all = reopened(options, workers);
   if (!all.ok()) return all.error();
   if (!all->model) return std::unique_ptr<ModelKeeper>();
   const Decision first{.plan = all->model->plan()};
   std::unique_ptr<ModelKeeper> keeper(new ModelKeeper(  // NOLINT: private constructor
-      all->setup, first, std::move(all->model), std::move(all->compressor), workers));
+      all->options, first, std::move(all->model), std::move(all->compressor), workers));
   keeper->journal_ = std::move(all->journal);
-  keeper->planner_ = planner_of(all->setup, keeper->model_->shared().size());
+  keeper->planner_ = planner_of(all->options, keeper->model_->shared().size());
   keeper->notes_ = std::move(all->left.notes);
   Status kept = set_aside(all->left.damaged);
   if (kept.ok()) kept = cut_off(all->left.torn);
@@ -244,22 +245,22 @@ Result<std::unique_ptr<ModelKeeper>> ModelKeeper::resume(const TrainingSetup& se
 
 // The first snapshot is there before anyone takes part.
 Status ModelKeeper::start_journal() {
-  if (!setup_.directory.empty()) remove_unfinished(setup_.directory);
+  if (!options_.directory.empty()) remove_unfinished(options_.directory);
   Status kept = keep_journal();
   return kept.ok() ? journal_.settle() : kept;
 }
 
 // A snapshot holds what is merged; rounds that closed and are not due yet are logged after it.
 Status ModelKeeper::keep_journal() {
-  if (setup_.directory.empty()) return Done{};
+  if (options_.directory.empty()) return Done{};
   State state = model_->save();
   if (compressor_) compressor_->save(state);
   const RoundId end = journal_.end();
   state.values[kClosedUntil] = std::vector<std::uint64_t>{end.step, end.part};
-  const std::string layers = to_message(setup_.engine.layers).SerializeAsString();
+  const std::string layers = to_message(options_.engine.layers).SerializeAsString();
   const ByteView bytes = std::as_bytes(std::span(layers));
   state.blobs[kLayers].assign(bytes.begin(), bytes.end());
-  return journal_.keep_in(setup_.directory, setup_.run, std::move(state), model_->next_round());
+  return journal_.keep_in(options_.directory, options_.run, std::move(state), model_->next_round());
 }
 
 Result<ModelKeeper::Closed> ModelKeeper::close(const ClosingRound& closing,

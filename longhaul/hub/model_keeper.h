@@ -19,14 +19,14 @@
 
 namespace longhaul {
 
-struct TrainingSetup {
-  EngineSetup engine;          // as the replicas have it
+struct TrainingOptions {
+  EngineOptions engine;        // as the replicas have it
   std::uint64_t steps = 0;     // of the run; 0: until it is told
   bool may_look_ahead = true;  // false: a planner never does, though the optimizer may allow it
   std::size_t replicas = 1;
   RoundPolicy policy;
   std::filesystem::path directory;  // of the journal; empty: in memory only
-  JournalLimits journal;
+  JournalOptions journal;
   std::uint64_t run = 0;      // which one the journal is of
   bool accepts_loss = false;  // goes on although rounds that had closed cannot be read any more
 };
@@ -49,19 +49,20 @@ struct LastModel {
   LayerTable layers;
   std::vector<std::string> notes;  // what is damaged, a sentence each
 };
-Result<LastModel> last_model(const TrainingSetup& setup);
+Result<LastModel> last_model(const TrainingOptions& options);
 
 class ModelKeeper {
  public:
   // Starts at `initial` with the plan that the planner chooses for these conditions, or the
   // recipe's. An error is the journal's.
-  static Result<std::unique_ptr<ModelKeeper>> start(const TrainingSetup& setup,
+  static Result<std::unique_ptr<ModelKeeper>> start(const TrainingOptions& options,
                                                     std::vector<float> initial,
                                                     const Conditions& conditions, Workers& workers);
   // Goes on where an earlier hub was killed. Nothing, if its directory holds none. Refuses if
-  // rounds are lost that had closed, unless the setup accepts it; then it goes on at the last state
-  // that can be put together, and keeps what is damaged.
-  static Result<std::unique_ptr<ModelKeeper>> resume(const TrainingSetup& setup, Workers& workers);
+  // rounds are lost that had closed, unless the options accepts it; then it goes on at the last
+  // state that can be put together, and keeps what is damaged.
+  static Result<std::unique_ptr<ModelKeeper>> resume(const TrainingOptions& options,
+                                                     Workers& workers);
 
   // A round that has closed, and what follows from it.
   struct Closed {
@@ -77,7 +78,7 @@ class ModelKeeper {
   // The run has so many steps, no fewer than its model has done.
   void end_after(std::uint64_t steps) { model_->end_after(steps); }
 
-  [[nodiscard]] const TrainingSetup& setup() const { return setup_; }
+  [[nodiscard]] const TrainingOptions& options() const { return options_; }
   [[nodiscard]] const Follower& model() const { return *model_; }
   [[nodiscard]] const Journal& journal() const { return journal_; }
   // What was damaged when it was resumed, a sentence each.
@@ -86,12 +87,13 @@ class ModelKeeper {
   [[nodiscard]] const Decision& first_decision() const { return first_; }
 
  private:
-  ModelKeeper(const TrainingSetup& setup, const Decision& first, std::unique_ptr<Follower> model,
-              std::unique_ptr<MeanCompressor> compressor, Workers& workers);
+  ModelKeeper(const TrainingOptions& options, const Decision& first,
+              std::unique_ptr<Follower> model, std::unique_ptr<MeanCompressor> compressor,
+              Workers& workers);
   Status start_journal();
   Status keep_journal();
 
-  TrainingSetup setup_;
+  TrainingOptions options_;
   Workers& workers_;
   Decision first_;
   std::unique_ptr<Follower> model_;

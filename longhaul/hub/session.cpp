@@ -9,7 +9,7 @@ constexpr std::size_t kMostWaitingFrames = 10'000;
 
 }  // namespace
 
-Session::Session(Identity identity, StreamId control, StreamPtr stream, const CargoLimits& limits,
+Session::Session(Identity identity, StreamId control, StreamPtr stream, const CargoOptions& limits,
                  TimePoint now)
     : lanes(limits, identity.rate),
       identity_(std::move(identity)),

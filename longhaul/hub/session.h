@@ -25,7 +25,7 @@ class Session {
     std::size_t lanes = 1;          // that will come
     std::optional<Bandwidth> rate;  // of what is sent to it on lanes, at most
   };
-  Session(Identity identity, StreamId control, StreamPtr stream, const CargoLimits& limits,
+  Session(Identity identity, StreamId control, StreamPtr stream, const CargoOptions& limits,
           TimePoint now);
   ~Session() { close(); }
   Session(const Session&) = delete;

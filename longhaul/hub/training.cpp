@@ -24,7 +24,7 @@ Training::Training(std::unique_ptr<ModelKeeper> keeper)
       first_(keeper_->first_decision()),
       part_elements_(part_elements_of(keeper_->model())),
       standing_(keeper_->model().standing()),
-      book_(keeper_->setup().policy, standing_.next_to_close),
+      book_(keeper_->options().policy, standing_.next_to_close),
       journal_(keeper_->journal().at_hand()) {}
 
 std::optional<std::size_t> Training::open_round(RoundId round) const {

@@ -5,8 +5,8 @@
 
 namespace longhaul {
 
-Result<EngineSetup> engine_setup(const Job& job, const LayerTable& layers) {
-  const TrainSettings& train = job.scenario.train;
+Result<EngineOptions> engine_options(const Job& job, const LayerTable& layers) {
+  const TrainOptions& train = job.scenario.train;
   std::optional<std::uint64_t> final_average;
   if (train.final_average) {
     const Recipe& recipe = job.recipe.recipe;
@@ -20,19 +20,19 @@ Result<EngineSetup> engine_setup(const Job& job, const LayerTable& layers) {
                        std::string(recipe.name)};
     final_average = train.steps - 1;
   }
-  return EngineSetup{.recipe = job.recipe.recipe,
-                     .optimizer = {.kind = train.optimizer,
-                                   .momentum = static_cast<float>(train.momentum),
-                                   .weight_decay = static_cast<float>(train.weight_decay)},
-                     .lr = {.peak = job.recipe.lr,
-                            .shape = train.schedule,
-                            .warmup_steps = train.warmup_steps,
-                            .steps = train.steps},
-                     .clip = train.clip,
-                     .seed = job.seed,
-                     .layers = layers,
-                     .final_average = final_average,
-                     .replicas = job.scenario.replicas.size()};
+  return EngineOptions{.recipe = job.recipe.recipe,
+                       .optimizer = {.kind = train.optimizer,
+                                     .momentum = static_cast<float>(train.momentum),
+                                     .weight_decay = static_cast<float>(train.weight_decay)},
+                       .lr = {.peak = job.recipe.lr,
+                              .shape = train.schedule,
+                              .warmup_steps = train.warmup_steps,
+                              .steps = train.steps},
+                       .clip = train.clip,
+                       .seed = job.seed,
+                       .layers = layers,
+                       .final_average = final_average,
+                       .replicas = job.scenario.replicas.size()};
 }
 
 }  // namespace longhaul

@@ -19,6 +19,6 @@ struct Job {
 };
 
 // `layers` may be empty where nothing is encoded.
-Result<EngineSetup> engine_setup(const Job& job, const LayerTable& layers);
+Result<EngineOptions> engine_options(const Job& job, const LayerTable& layers);
 
 }  // namespace longhaul

@@ -24,7 +24,7 @@ std::vector<ScenarioKey> recipe_keys() {
 
 // The keys of [recipe.NAME], written behind colons.
 Status apply(const std::string& whole, const std::string& name, const std::string& value,
-             RecipeSettings& settings) {
+             RecipeOptions& settings) {
   const std::vector<ScenarioKey> keys = recipe_keys();
   const auto key = std::ranges::find(keys, name, &ScenarioKey::name);
   if (key == keys.end()) {
@@ -42,7 +42,7 @@ Status apply(const std::string& whole, const std::string& name, const std::strin
   return Done{};
 }
 
-void put_over(const RecipeSettings& settings, ChosenRecipe& chosen) {
+void put_over(const RecipeOptions& settings, ChosenRecipe& chosen) {
   Plan& plan = chosen.recipe.plan;
   LocalSteps& local = chosen.recipe.local;
   plan.keep_ratio = settings.keep_ratio.value_or(plan.keep_ratio);
@@ -62,7 +62,7 @@ void put_over(const RecipeSettings& settings, ChosenRecipe& chosen) {
 }
 
 // Which keys the recipe's planner decides itself.
-Status check_planned(const std::string& text, PlannerKind planner, const RecipeSettings& settings) {
+Status check_planned(const std::string& text, PlannerKind planner, const RecipeOptions& settings) {
   const auto refuse = [&](const char* key) {
     return Error{ErrorCode::kInvalidArgument,
                  "recipe " + text + ": " + key + " is what it chooses by itself (static takes it)"};
@@ -82,7 +82,7 @@ Status check_planned(const std::string& text, PlannerKind planner, const RecipeS
 
 constexpr int kMostAnchors = 8;
 
-Status check_together(const std::string& text, const Recipe& recipe, const TrainSettings& train) {
+Status check_together(const std::string& text, const Recipe& recipe, const TrainOptions& train) {
   const Plan& plan = recipe.plan;
   const LocalSteps& local = recipe.local;
   const auto refuse = [&](const std::string& why) {
@@ -125,11 +125,11 @@ Status check_together(const std::string& text, const Recipe& recipe, const Train
 Result<ChosenRecipe> chosen_recipe(const Scenario& scenario, const RecipeChoice& choice) {
   const Recipe row = LONGHAUL_TRY(find_recipe(choice.name));
   ChosenRecipe chosen{.recipe = row, .lr = scenario.train.lr};
-  std::vector<RecipeSettings> layers;
+  std::vector<RecipeOptions> layers;
   const auto own = scenario.overrides.find(choice.name);
   if (own != scenario.overrides.end()) layers.push_back(own->second);
   layers.push_back(choice.settings);
-  for (const RecipeSettings& settings : layers) {
+  for (const RecipeOptions& settings : layers) {
     LONGHAUL_TRY(check_planned(choice.text, row.planner, settings));
     put_over(settings, chosen);
     if (settings.outer_lr && chosen.recipe.plan.merge != Merge::kOuter)

@@ -12,7 +12,7 @@ namespace longhaul {
 // "dd-ef-sgd:keep_ratio=0.05:delay_steps=3"
 struct RecipeChoice {
   std::string name;
-  RecipeSettings settings;
+  RecipeOptions settings;
   std::string text;  // as it was written
 };
 Result<RecipeChoice> parse_recipe_choice(const std::string& text);

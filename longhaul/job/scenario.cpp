@@ -220,7 +220,7 @@ Status Parser::add_replicas() {
     draft_.replica_count = 1;
     LONGHAUL_TRY(apply(own));
     LONGHAUL_TRY(apply(every_replica_));
-    std::vector<ReplicaSettings>& all = draft_.scenario.replicas;
+    std::vector<ReplicaOptions>& all = draft_.scenario.replicas;
     all.insert(all.end(), draft_.replica_count, draft_.replica);
   }
   return Done{};

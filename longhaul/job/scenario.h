@@ -29,7 +29,7 @@ struct Catalogue {
   std::vector<std::string> text_data;
 };
 
-struct ModelSettings {
+struct ModelOptions {
   std::string name = "cnn";
   // Sizes that a model asks for; 0: the model's own.
   std::size_t layers = 0;
@@ -38,7 +38,7 @@ struct ModelSettings {
   std::size_t context = 0;
 };
 
-struct DataSettings {
+struct DataOptions {
   std::string kind = "fashion-mnist";
   std::string path;           // empty: where the package puts it
   std::string split = "iid";  // iid, shards, dirichlet
@@ -48,7 +48,7 @@ struct DataSettings {
 // The end of a run.
 enum class StopAt : std::uint8_t { kSteps, kTarget };
 
-struct TrainSettings {
+struct TrainOptions {
   std::size_t batch = 32;  // per replica
   double lr = 0.05;
   LrShape schedule = LrShape::kConstant;
@@ -65,13 +65,13 @@ struct TrainSettings {
   bool final_average = false;
 };
 
-struct EvalSettings {
+struct EvalOptions {
   std::size_t every = 10;
   std::size_t samples = 2000;
 };
 
 // The Markov model of rates, where a link names no trace file: `markov_spread` above 0 turns it on.
-struct LinkSettings {
+struct LinkOptions {
   Bandwidth up = Bandwidth::from_bits_per_second(1e9);
   Bandwidth down = Bandwidth::from_bits_per_second(1e9);
   Seconds latency{0};  // one way
@@ -81,14 +81,14 @@ struct LinkSettings {
   Seconds markov_dwell{10};  // mean time until the rate changes
 };
 
-struct ReplicaSettings {
-  LinkSettings link;  // the scenario's, with this replica's own keys put over it
+struct ReplicaOptions {
+  LinkOptions link;  // the scenario's, with this replica's own keys put over it
   Seconds step_time{0.06};
   double weight = 1;
 };
 
 // Keys of [recipe.NAME], which win over the row of the recipe and lose against the command line.
-struct RecipeSettings {
+struct RecipeOptions {
   std::optional<double> keep_ratio;
   std::optional<int> delay_steps;
   std::optional<int> period_steps;
@@ -102,14 +102,14 @@ struct RecipeSettings {
 struct Scenario {
   std::string name;
   std::string title;
-  ModelSettings model;
-  DataSettings data;
-  TrainSettings train;
-  EvalSettings eval;
-  TargetSettings target;
-  std::vector<ReplicaSettings> replicas;
+  ModelOptions model;
+  DataOptions data;
+  TrainOptions train;
+  EvalOptions eval;
+  TargetOptions target;
+  std::vector<ReplicaOptions> replicas;
   std::vector<std::string> recipes;  // what `lab` runs when no recipe is named; may be empty
-  std::map<std::string, RecipeSettings> overrides;  // by recipe
+  std::map<std::string, RecipeOptions> overrides;  // by recipe
 };
 
 // "table.key=value", as in --set.

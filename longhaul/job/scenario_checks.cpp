@@ -92,7 +92,7 @@ Status check_scenario(const Scenario& scenario, const std::string& file_name, co
     return misfit(file_name, "replica: expected at least one [[replica]], got none");
   if (!places.contains("target.value"))
     return misfit(file_name, "target.value: expected a number above 0, got none");
-  const TargetSettings& target = scenario.target;
+  const TargetOptions& target = scenario.target;
   if (target.metric == Metric::kAccuracy && target.value > 1)
     return misfit(place("target.value"),
                   "target.value: expected an accuracy above 0 and at most 1, got a larger one");

@@ -142,15 +142,15 @@ void add_link(std::vector<ScenarioKey>& keys, const char* table, Link link) {
   const auto field = [link](auto member) {
     return [=](Draft & draft) -> auto& { return link(draft).*member; };
   };
-  keys.push_back(row(table, "up", bandwidth(), field(&LinkSettings::up)));
-  keys.push_back(row(table, "down", bandwidth(), field(&LinkSettings::down)));
-  keys.push_back(row(table, "latency", duration(Bound::kIncluded), field(&LinkSettings::latency)));
+  keys.push_back(row(table, "up", bandwidth(), field(&LinkOptions::up)));
+  keys.push_back(row(table, "down", bandwidth(), field(&LinkOptions::down)));
+  keys.push_back(row(table, "latency", duration(Bound::kIncluded), field(&LinkOptions::latency)));
   keys.push_back(path_row(row(table, "trace", any_text("a file: CSV t_s,mbps or Mahimahi"),
-                              field(&LinkSettings::trace))));
+                              field(&LinkOptions::trace))));
   keys.push_back(row(table, "markov_spread", real(0, Bound::kIncluded, 0.99),
-                     field(&LinkSettings::markov_spread)));
-  keys.push_back(row(table, "markov_dwell", duration_from(Seconds(0.001)),
-                     field(&LinkSettings::markov_dwell)));
+                     field(&LinkOptions::markov_spread)));
+  keys.push_back(
+      row(table, "markov_dwell", duration_from(Seconds(0.001)), field(&LinkOptions::markov_dwell)));
 }
 
 void add_replica(std::vector<ScenarioKey>& keys) {

@@ -31,10 +31,10 @@ struct RawValue {
 // to the [[replica]] or [recipe.NAME] that is being read.
 struct Draft {
   Scenario scenario;
-  LinkSettings link;
-  ReplicaSettings replica;
+  LinkOptions link;
+  ReplicaOptions replica;
   std::size_t replica_count = 1;
-  RecipeSettings recipe;
+  RecipeOptions recipe;
 };
 
 struct ScenarioKey {

@@ -40,7 +40,7 @@ std::string recipe_comment(const Scenario& scenario, const std::string& text) {
 
 // [[replica]] tables; equal neighbours share one.
 std::string replica_tables(const std::vector<ScenarioKey>& keys,
-                           const std::vector<ReplicaSettings>& replicas) {
+                           const std::vector<ReplicaOptions>& replicas) {
   std::string text;
   for (std::size_t first = 0; first < replicas.size();) {
     Draft draft;
@@ -66,7 +66,7 @@ std::string scenario_toml(const Scenario& scenario) {
   Draft draft;
   draft.scenario = scenario;
   make_absolute(draft.scenario.data.path);
-  for (ReplicaSettings& replica : draft.scenario.replicas) make_absolute(replica.link.trace);
+  for (ReplicaOptions& replica : draft.scenario.replicas) make_absolute(replica.link.trace);
   std::string text;
   std::string table = "none yet";
   for (const ScenarioKey& key : keys) {

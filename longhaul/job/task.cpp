@@ -8,13 +8,13 @@
 
 namespace longhaul {
 
-Result<Scenario> scenario_of(const TaskRequest& request, const Catalogue& catalogue) {
+Result<Scenario> scenario_of(const TaskOptions& request, const Catalogue& catalogue) {
   Result<std::vector<Setting>> settings = parse_settings(request.settings);
   if (!settings.ok()) return std::move(settings).error().within("--set");
   return load_scenario(request.scenario, catalogue, *settings);
 }
 
-Result<std::string> config_text(const TaskRequest& request, const std::vector<std::string>& recipes,
+Result<std::string> config_text(const TaskOptions& request, const std::vector<std::string>& recipes,
                                 const Catalogue& catalogue) {
   Scenario scenario = LONGHAUL_TRY(scenario_of(request, catalogue));
   scenario.recipes = recipes;
@@ -22,7 +22,7 @@ Result<std::string> config_text(const TaskRequest& request, const std::vector<st
   return scenario_toml(scenario);
 }
 
-Result<v1::Task> task_of(const TaskRequest& request, const Catalogue& catalogue) {
+Result<v1::Task> task_of(const TaskOptions& request, const Catalogue& catalogue) {
   const std::filesystem::path path = scenario_path(request.scenario, catalogue);
   // The usual way first: its errors name files and lines.
   const Scenario scenario = LONGHAUL_TRY(scenario_of(request, catalogue));

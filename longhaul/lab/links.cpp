@@ -20,7 +20,7 @@ Result<RateTrace> read_trace(const std::string& path) {
   return trace;
 }
 
-Result<RateTrace> rate_of(const LinkSettings& link, Bandwidth mean, std::uint64_t seed) {
+Result<RateTrace> rate_of(const LinkOptions& link, Bandwidth mean, std::uint64_t seed) {
   if (!link.trace.empty()) {
     const RateTrace trace = LONGHAUL_TRY(read_trace(link.trace));
     return trace.scaled_to(mean);
@@ -35,7 +35,7 @@ Result<RateTrace> rate_of(const LinkSettings& link, Bandwidth mean, std::uint64_
 Result<std::vector<SimulatedPeer>> peers_of(const Scenario& scenario, std::uint64_t seed) {
   std::vector<SimulatedPeer> peers;
   for (std::size_t i = 0; i < scenario.replicas.size(); ++i) {
-    const LinkSettings& link = scenario.replicas[i].link;
+    const LinkOptions& link = scenario.replicas[i].link;
     const std::uint64_t own_seed = (seed * 1000 + i) * 2;
     const RateTrace up = LONGHAUL_TRY(rate_of(link, link.up, own_seed));
     const RateTrace down = LONGHAUL_TRY(rate_of(link, link.down, own_seed + 1));
@@ -49,7 +49,7 @@ std::vector<SimulatedPeer> free_peers_of(const Scenario& scenario) {
   const RateTrace free =
       RateTrace::constant({.bytes_per_second = std::numeric_limits<double>::infinity()});
   std::vector<SimulatedPeer> peers;
-  for (const ReplicaSettings& replica : scenario.replicas) {
+  for (const ReplicaOptions& replica : scenario.replicas) {
     peers.push_back({.link = {.up = free, .down = free, .latency = Seconds(0)},
                      .weight = static_cast<float>(replica.weight)});
   }

@@ -20,12 +20,12 @@ Bandwidth truth(const RateTrace& rate, Seconds time) {
 
 }  // namespace
 
-LivePlanner::LivePlanner(const PlannerSetup& setup, const Scenario& scenario,
+LivePlanner::LivePlanner(const PlannerOptions& options, const Scenario& scenario,
                          const std::vector<SimulatedPeer>& peers, RoundSizes sizes)
-    : planner_(make_planner(setup, std::move(sizes))),
-      knows_links_(setup.kind == PlannerKind::kClairvoyant) {
+    : planner_(make_planner(options, std::move(sizes))),
+      knows_links_(options.kind == PlannerKind::kClairvoyant) {
   for (const SimulatedPeer& peer : peers) {
-    const ReplicaSettings& replica = scenario.replicas[links_.size()];
+    const ReplicaOptions& replica = scenario.replicas[links_.size()];
     Link& link = links_.emplace_back(Link{.model = peer.link});
     link.measured.compute.add(replica.step_time);  // paced, so every step takes this long
     link.measured.latency = replica.link.latency;  // half a ping, which nothing delays

@@ -20,7 +20,7 @@ namespace longhaul::lab {
 class LivePlanner {
  public:
   // `peers` are the links of the scenario, which are probed once, before the first step.
-  LivePlanner(const PlannerSetup& setup, const Scenario& scenario,
+  LivePlanner(const PlannerOptions& options, const Scenario& scenario,
               const std::vector<SimulatedPeer>& peers, RoundSizes sizes);
 
   // The plan of the rounds to come; at first, the one to begin with.

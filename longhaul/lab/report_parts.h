@@ -19,7 +19,7 @@ std::string clock_html(bool is_real);
 // `parameters` of the model, 0 where no run has told; α and β follow from it.
 std::string facts_html(const Scenario& scenario, std::size_t parameters);
 
-std::string table_html(const TargetSettings& target, const std::vector<Summary>& summaries,
+std::string table_html(const TargetOptions& target, const std::vector<Summary>& summaries,
                        const std::vector<RunResult>& runs);
 
 // For a rehearsal: predicted beside measured, and that all models are equal. Empty for a lab.

@@ -16,26 +16,26 @@ std::string fact(const std::string& name, const std::string& value) {
 
 // "5.6mbit", or "5.6mbit to 20mbit" where replicas differ.
 template <typename Value, typename Show>
-std::string range_text(const std::vector<ReplicaSettings>& replicas, Value value, Show show) {
+std::string range_text(const std::vector<ReplicaOptions>& replicas, Value value, Show show) {
   double least = value(replicas.front());
   double most = least;
-  for (const ReplicaSettings& replica : replicas) {
+  for (const ReplicaOptions& replica : replicas) {
     least = std::min(least, value(replica));
     most = std::max(most, value(replica));
   }
   return least == most ? show(least) : show(least) + " to " + show(most);
 }
 
-bool is_varying(const std::vector<ReplicaSettings>& replicas) {
-  return std::ranges::any_of(replicas, [](const ReplicaSettings& replica) {
+bool is_varying(const std::vector<ReplicaOptions>& replicas) {
+  return std::ranges::any_of(replicas, [](const ReplicaOptions& replica) {
     return !replica.link.trace.empty() || replica.link.markov_spread > 0;
   });
 }
 
 // The replica whose loop with a dense update is the longest, as the planner's reasons have it.
-std::size_t slowest_of(const std::vector<ReplicaSettings>& replicas, double dense_bytes) {
-  const auto loop = [&](const ReplicaSettings& replica) {
-    const LinkSettings& link = replica.link;
+std::size_t slowest_of(const std::vector<ReplicaOptions>& replicas, double dense_bytes) {
+  const auto loop = [&](const ReplicaOptions& replica) {
+    const LinkOptions& link = replica.link;
     return replica.step_time.count() + 2 * link.latency.count() +
            dense_bytes * (1 / link.up.bytes_per_second + 1 / link.down.bytes_per_second);
   };
@@ -46,14 +46,14 @@ std::size_t slowest_of(const std::vector<ReplicaSettings>& replicas, double dens
 // α and β: the share of a dense update that a step carries, and the round trip in steps. Both of
 // the slowest replica, at the pace of the one that computes the longest: all wait for it.
 std::string alpha_beta(const Scenario& scenario, std::size_t parameters) {
-  const std::vector<ReplicaSettings>& replicas = scenario.replicas;
+  const std::vector<ReplicaOptions>& replicas = scenario.replicas;
   const double dense_bytes = 4.0 * static_cast<double>(parameters);
   const std::size_t slowest = slowest_of(replicas, dense_bytes);
-  const LinkSettings& link = replicas[slowest].link;
+  const LinkOptions& link = replicas[slowest].link;
   Seconds step{};
-  for (const ReplicaSettings& replica : replicas) step = std::max(step, replica.step_time);
+  for (const ReplicaOptions& replica : replicas) step = std::max(step, replica.step_time);
   const double rate = std::min(link.up.bytes_per_second, link.down.bytes_per_second);
-  const bool are_equal = std::ranges::all_of(replicas, [&](const ReplicaSettings& one) {
+  const bool are_equal = std::ranges::all_of(replicas, [&](const ReplicaOptions& one) {
     return one.step_time == step && one.link.latency == link.latency && one.link.up == link.up &&
            one.link.down == link.down;
   });
@@ -106,7 +106,7 @@ std::string bytes_cell(const Summary& summary) {
          html_escaped(text(summary.bytes_down)) + " down</small></td>";
 }
 
-std::string target_cell(const Summary& summary, const TargetSettings& target) {
+std::string target_cell(const Summary& summary, const TargetOptions& target) {
   const std::string text = html_escaped(spaced(target_text(summary, target)));
   const std::size_t bracket = text.find(" (");
   const std::string body = bracket == std::string::npos
@@ -136,7 +136,7 @@ std::string name_html(const Summary& summary) {
   return html;
 }
 
-std::string row_html(const Summary& summary, std::size_t index, const TargetSettings& target,
+std::string row_html(const Summary& summary, std::size_t index, const TargetOptions& target,
                      const std::vector<Summary>& all, const std::vector<RunResult>& runs) {
   const std::size_t seeds = summary.runs.size();
   const RunResult& first = runs[summary.runs.front()];
@@ -179,7 +179,7 @@ std::string display_name(const Summary& summary) {
 }
 
 std::string facts_html(const Scenario& scenario, std::size_t parameters) {
-  const std::vector<ReplicaSettings>& replicas = scenario.replicas;
+  const std::vector<ReplicaOptions>& replicas = scenario.replicas;
   std::string model = scenario.model.name;
   if (parameters > 0) model += ", " + std::to_string(parameters) + " parameters";
   std::string data = scenario.data.kind + ", " + scenario.data.split;
@@ -190,7 +190,7 @@ std::string facts_html(const Scenario& scenario, std::size_t parameters) {
   const auto rate = [](double value) { return spaced(to_string(Bandwidth{value})); };
   const auto time = [](double value) { return spaced(to_string(Seconds(value))); };
   const auto range = [&](auto value, auto show) { return range_text(replicas, value, show); };
-  using Replica = const ReplicaSettings&;
+  using Replica = const ReplicaOptions&;
   facts += fact("Replicas", std::to_string(replicas.size()));
   facts += fact("Up", range([](Replica r) { return r.link.up.bytes_per_second; }, rate) + varying);
   facts +=
@@ -202,7 +202,7 @@ std::string facts_html(const Scenario& scenario, std::size_t parameters) {
   return facts;
 }
 
-std::string table_html(const TargetSettings& target, const std::vector<Summary>& summaries,
+std::string table_html(const TargetOptions& target, const std::vector<Summary>& summaries,
                        const std::vector<RunResult>& runs) {
   std::string html = "<table id=\"results\"><thead><tr>";
   for (const char* name :

@@ -26,7 +26,7 @@ std::string replica_name(std::size_t replica) { return "replica." + std::to_stri
 
 class Run {
  public:
-  Run(const Scenario& scenario, const RunRequest& request, Workload& workload, Workers& workers)
+  Run(const Scenario& scenario, const RunOptions& request, Workload& workload, Workers& workers)
       : scenario_(scenario), request_(request), workload_(workload), workers_(workers) {}
 
   Result<RunResult> operator()() {
@@ -54,17 +54,17 @@ class Run {
     std::vector<Seconds> latencies;
     for (const SimulatedPeer& peer : *peers) latencies.push_back(peer.link.latency);
     times_ = std::make_unique<Timekeeper>(result_, std::move(latencies));
-    EngineSetup setup = LONGHAUL_TRY(engine_setup({.scenario = scenario_,
-                                                   .recipe = {.recipe = recipe_, .lr = lr_},
-                                                   .recipe_text = request_.recipe.text,
-                                                   .seed = request_.seed},
-                                                  workload_.layers()));
-    if (recipe_.planner != PlannerKind::kNone) start_planner(*peers, setup);
+    EngineOptions options = LONGHAUL_TRY(engine_options({.scenario = scenario_,
+                                                         .recipe = {.recipe = recipe_, .lr = lr_},
+                                                         .recipe_text = request_.recipe.text,
+                                                         .seed = request_.seed},
+                                                        workload_.layers()));
+    if (recipe_.planner != PlannerKind::kNone) start_planner(*peers, options);
     if (recipe_.is_two_way)
       network_->compress_means(
-          make_mean_compressor(setup, workload_.initial_parameters().size(), workers_));
-    for (setup.slot = 0; setup.slot < scenario_.replicas.size(); ++setup.slot) {
-      seats_.push_back(std::make_unique<Seat>(setup, workload_, *network_));
+          make_mean_compressor(options, workload_.initial_parameters().size(), workers_));
+    for (options.slot = 0; options.slot < scenario_.replicas.size(); ++options.slot) {
+      seats_.push_back(std::make_unique<Seat>(options, workload_, *network_));
       LONGHAUL_TRY(seats_.back()->replica().start(Deadline::max()));
     }
     return request_.resume == nullptr ? Status(Done{}) : load(*request_.resume);
@@ -105,11 +105,11 @@ class Run {
     return network_->load(state);
   }
 
-  void start_planner(const std::vector<SimulatedPeer>& peers, EngineSetup& setup) {
+  void start_planner(const std::vector<SimulatedPeer>& peers, EngineOptions& options) {
     const RoundSizes sizes(recipe_.codec, workload_.initial_parameters().size(), peers.size(), {},
                            recipe_.means_down(), workload_.layers());
-    planner_ = std::make_unique<LivePlanner>(planner_setup(setup), scenario_, peers, sizes);
-    setup.recipe.plan = planner_->plan();
+    planner_ = std::make_unique<LivePlanner>(planner_options(options), scenario_, peers, sizes);
+    options.recipe.plan = planner_->plan();
     network_->plan_with([this](const ClosedRound& round) { return planner_->round_closed(round); });
   }
 
@@ -225,7 +225,7 @@ class Run {
   }
 
   const Scenario& scenario_;
-  const RunRequest& request_;
+  const RunOptions& request_;
   Workload& workload_;
   Workers& workers_;
   Recipe recipe_;
@@ -240,7 +240,7 @@ class Run {
 
 }  // namespace
 
-Result<RunResult> run(const Scenario& scenario, const RunRequest& request, Workload& workload,
+Result<RunResult> run(const Scenario& scenario, const RunOptions& request, Workload& workload,
                       Workers& workers) {
   return Run(scenario, request, workload, workers)();
 }

@@ -15,7 +15,7 @@
 
 namespace longhaul::lab {
 
-struct RunRequest {
+struct RunOptions {
   RecipeChoice recipe;
   std::uint64_t seed = 1;
   // Called after every step; returning false ends the run early (Ctrl-C).
@@ -29,7 +29,7 @@ struct RunRequest {
 
 // `workload` was made for this scenario and seed; `workers` share the replicas' gradients among
 // them.
-Result<RunResult> run(const Scenario& scenario, const RunRequest& request, Workload& workload,
+Result<RunResult> run(const Scenario& scenario, const RunOptions& request, Workload& workload,
                       Workers& workers);
 
 }  // namespace longhaul::lab

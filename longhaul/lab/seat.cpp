@@ -4,12 +4,12 @@
 
 namespace longhaul::lab {
 
-Seat::Seat(const EngineSetup& setup, Workload& workload, SimulatedNetwork& network)
-    : slot_(setup.slot),
-      plan_(setup.recipe.plan),
+Seat::Seat(const EngineOptions& options, Workload& workload, SimulatedNetwork& network)
+    : slot_(options.slot),
+      plan_(options.recipe.plan),
       network_(network),
       learner_(workload.make_learner(slot_)),
-      replica_({.engine = setup, .workers = workers_, .clock = *this}, *learner_, *this,
+      replica_({.engine = options, .workers = workers_, .clock = *this}, *learner_, *this,
                network.exchange(slot_)) {}
 
 State Seat::save() const {

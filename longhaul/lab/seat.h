@@ -10,8 +10,8 @@ namespace longhaul::lab {
 
 class Seat final : private Membership, private Clock {
  public:
-  // The setup's slot says which replica. Workload and network outlive the seat.
-  Seat(const EngineSetup& setup, Workload& workload, SimulatedNetwork& network);
+  // The options's slot says which replica. Workload and network outlive the seat.
+  Seat(const EngineOptions& options, Workload& workload, SimulatedNetwork& network);
 
   [[nodiscard]] Replica& replica() { return replica_; }
   [[nodiscard]] const Engine& engine() const { return replica_.engine(); }

@@ -36,7 +36,7 @@ std::string text_of(const std::vector<Setting>& settings) {
   return text;
 }
 
-Result<std::vector<RecipeChoice>> choices_of(const StudyRequest& request,
+Result<std::vector<RecipeChoice>> choices_of(const StudyOptions& request,
                                              const Scenario& scenario) {
   std::vector<std::string> texts = request.recipes.empty() ? scenario.recipes : request.recipes;
   if (texts.empty()) texts = {"auto"};
@@ -53,7 +53,7 @@ Result<std::vector<RecipeChoice>> choices_of(const StudyRequest& request,
 
 }  // namespace
 
-Result<std::vector<StudyPoint>> study_points(const StudyRequest& request) {
+Result<std::vector<StudyPoint>> study_points(const StudyOptions& request) {
   std::size_t count = 1;
   for (const GridAxis& axis : request.grid) {
     count *= axis.values.size();

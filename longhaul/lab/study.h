@@ -18,7 +18,7 @@ struct GridAxis {
   std::vector<std::string> values;
 };
 
-struct StudyRequest {
+struct StudyOptions {
   std::string scenario;  // name or path
   Catalogue catalogue;
   std::vector<std::string> recipes;  // empty: the scenario's
@@ -36,7 +36,7 @@ struct StudyPoint {
 };
 
 // Every combination, checked before the first run starts. At least one point.
-Result<std::vector<StudyPoint>> study_points(const StudyRequest& request);
+Result<std::vector<StudyPoint>> study_points(const StudyOptions& request);
 
 // As people write them on the command line.
 Result<GridAxis> parse_grid_axis(std::string_view text);                // table.key=value,value

@@ -10,11 +10,11 @@
 namespace longhaul::lab {
 namespace {
 
-bool is_better(const TargetSettings& target, double a, double b) {
+bool is_better(const TargetOptions& target, double a, double b) {
   return target.metric == Metric::kLoss ? a < b : a > b;
 }
 
-std::optional<double> best_value(const TargetSettings& target, const RunResult& run) {
+std::optional<double> best_value(const TargetOptions& target, const RunResult& run) {
   std::optional<double> best;
   for (const double mean : smoothed_metric(target, run.evaluations)) {
     if (std::isfinite(mean) && (!best || is_better(target, mean, *best))) best = mean;
@@ -44,7 +44,7 @@ std::optional<Spread> spread_of_reached(const Summary& summary, const std::vecto
   return spread_of(std::move(values));
 }
 
-void fill(Summary& summary, const TargetSettings& target, const std::vector<RunResult>& runs) {
+void fill(Summary& summary, const TargetOptions& target, const std::vector<RunResult>& runs) {
   using Maybe = std::optional<double>;
   for (const std::size_t i : summary.runs) {
     const RunResult& run = runs[i];
@@ -77,7 +77,7 @@ void fill(Summary& summary, const TargetSettings& target, const std::vector<RunR
 }
 
 // Sooner at the target; where neither got there, the better value.
-bool is_ahead(const TargetSettings& target, const Summary& a, const Summary& b) {
+bool is_ahead(const TargetOptions& target, const Summary& a, const Summary& b) {
   if (a.time_to_target_s && b.time_to_target_s)
     return a.time_to_target_s->median < b.time_to_target_s->median;
   if (a.time_to_target_s.has_value() != b.time_to_target_s.has_value())
@@ -97,7 +97,7 @@ std::optional<Spread> spread_of(std::vector<double> values) {
   return Spread{.median = median, .least = values.front(), .most = values.back()};
 }
 
-std::vector<Summary> summarise(const TargetSettings& target, const std::vector<RunResult>& runs) {
+std::vector<Summary> summarise(const TargetOptions& target, const std::vector<RunResult>& runs) {
   std::vector<Summary> all;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     auto group = std::ranges::find_if(all, [&](const Summary& summary) {

@@ -44,7 +44,7 @@ struct Summary {
 };
 
 // In the order of first appearance.
-std::vector<Summary> summarise(const TargetSettings& target, const std::vector<RunResult>& runs);
+std::vector<Summary> summarise(const TargetOptions& target, const std::vector<RunResult>& runs);
 
 // How much sooner than `d-sgd` the target was reached; nothing where either did not.
 std::optional<double> speed_up(const Summary& of, const std::vector<Summary>& all);
@@ -53,7 +53,7 @@ std::optional<double> speed_up(const Summary& of, const std::vector<Summary>& al
 std::string time_text(double seconds);
 
 // For people: "41.2s", "not reached (best accuracy 0.843)", "41.2s (39.8s to 44s)".
-std::string target_text(const Summary& summary, const TargetSettings& target);
+std::string target_text(const Summary& summary, const TargetOptions& target);
 
 // The closing table of `lab`, plain text.
 std::string summary_table(const Scenario& scenario, const std::vector<RunResult>& runs);

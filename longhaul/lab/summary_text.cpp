@@ -37,7 +37,7 @@ std::string median_text(const std::optional<Spread>& spread, std::string (*show)
   return spread ? show(spread->median) : "-";
 }
 
-Row row_of(const Summary& summary, const std::vector<Summary>& all, const TargetSettings& target) {
+Row row_of(const Summary& summary, const std::vector<Summary>& all, const TargetOptions& target) {
   const auto bytes = [](double value) {
     return to_string(ByteCount{static_cast<std::uint64_t>(std::llround(value))});
   };
@@ -67,7 +67,7 @@ std::string time_text(double seconds) {
   return std::to_string(whole / 60) + "min " + std::to_string(whole % 60) + 's';
 }
 
-std::string target_text(const Summary& summary, const TargetSettings& target) {
+std::string target_text(const Summary& summary, const TargetOptions& target) {
   const std::size_t runs = summary.runs.size();
   const auto of_runs = [runs](std::size_t count, const std::string& what) {
     return runs == 1 ? what : what + " in " + std::to_string(count) + " of " + std::to_string(runs);

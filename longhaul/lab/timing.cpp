@@ -80,7 +80,7 @@ std::vector<RatePoint> rates_of(const RunResult& run) {
 void fill_in_times(const Scenario& scenario, RunResult& run) {
   run.step_time = step_time_slope(run);
   Seconds slowest{};
-  for (const ReplicaSettings& replica : scenario.replicas)
+  for (const ReplicaOptions& replica : scenario.replicas)
     slowest = std::max(slowest, replica.step_time);
   run.efficiency = static_cast<double>(run.steps) * (slowest / run.virtual_time);
   if (!run.wire.empty()) run.rates = rates_of(run);

@@ -8,16 +8,16 @@
 
 namespace longhaul {
 
-Result<std::unique_ptr<Relay>> Relay::start(const RelaySetup& setup) {
+Result<std::unique_ptr<Relay>> Relay::start(const RelayOptions& options) {
   std::error_code failure;
-  const asio::ip::address address = asio::ip::make_address(setup.target_address, failure);
-  if (failure || setup.target_port == 0) {
+  const asio::ip::address address = asio::ip::make_address(options.target_address, failure);
+  if (failure || options.target_port == 0) {
     return Error{ErrorCode::kInvalidArgument,
                  "relay: expected an address in numbers and a port of the hub, got \"" +
-                     setup.target_address + "\" and " + std::to_string(setup.target_port)};
+                     options.target_address + "\" and " + std::to_string(options.target_port)};
   }
-  auto loop =
-      std::make_unique<RelayLoop>(asio::ip::tcp::endpoint(address, setup.target_port), setup.link);
+  auto loop = std::make_unique<RelayLoop>(asio::ip::tcp::endpoint(address, options.target_port),
+                                          options.link);
   LONGHAUL_TRY(loop->listen());
   return std::unique_ptr<Relay>(new Relay(std::move(loop)));
 }

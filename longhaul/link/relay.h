@@ -14,7 +14,7 @@ namespace longhaul {
 
 class RelayLoop;
 
-struct RelaySetup {
+struct RelayOptions {
   std::string target_address = "127.0.0.1";  // of the hub, in numbers
   std::uint16_t target_port = 0;
   LinkModel link;  // its traces start when the relay does
@@ -35,7 +35,7 @@ class Relay {
  public:
   // Fails where the address cannot be read or no port can be had. A hub that does not answer is no
   // failure: connections to it are then reset, as they come.
-  static Result<std::unique_ptr<Relay>> start(const RelaySetup& setup);
+  static Result<std::unique_ptr<Relay>> start(const RelayOptions& options);
   // Closes all connections, whatever they are doing.
   ~Relay();
   Relay(const Relay&) = delete;

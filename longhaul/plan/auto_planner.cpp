@@ -29,7 +29,7 @@ double weight_of(int period) { return period == 1 ? 1 : kWorthAPeriod; }
 
 }  // namespace
 
-std::vector<double> round_ratios(const RatioLimits& limits) {
+std::vector<double> round_ratios(const RatioRange& limits) {
   std::vector<double> ratios{limits.least};
   for (double unit = 1e9; unit > 1; unit /= 10) {
     for (const int number : kRoundNumbers) {
@@ -41,7 +41,7 @@ std::vector<double> round_ratios(const RatioLimits& limits) {
   return ratios;
 }
 
-AutoPlanner::AutoPlanner(RoundSizes sizes, const AutoLimits& limits)
+AutoPlanner::AutoPlanner(RoundSizes sizes, const AutoOptions& limits)
     : sizes_(std::move(sizes)), limits_(limits) {
   set_choices();
   set_merge(Merge::kLate);

@@ -33,9 +33,9 @@ constexpr std::size_t kMostChangesAMinute = 5;
 // The keep ratios that the planner chooses from: the limits, and ten round numbers in a decade
 // (1 %, 1.25 %, 1.6 %, …). Measurements that differ by little mostly lead to the same plan, hence
 // to the same course of training.
-std::vector<double> round_ratios(const RatioLimits& limits);
+std::vector<double> round_ratios(const RatioRange& limits);
 
-struct AutoLimits {
+struct AutoOptions {
   int most_delay = kMostAutoDelay;
   int most_period = kMostAutoPeriod;
   bool may_look_ahead = true;  // false for optimizers whose steps cannot be foreseen (AdamW)
@@ -44,7 +44,7 @@ struct AutoLimits {
 
 class AutoPlanner final : public Planner {
  public:
-  AutoPlanner(RoundSizes sizes, const AutoLimits& limits);
+  AutoPlanner(RoundSizes sizes, const AutoOptions& limits);
 
   // The best plan for these conditions, as far as the replicas' agreement is known. Pure.
   [[nodiscard]] Decision best(const Conditions& replicas) const;
@@ -79,7 +79,7 @@ class AutoPlanner final : public Planner {
   [[nodiscard]] std::string why() const;
 
   RoundSizes sizes_;
-  AutoLimits limits_;
+  AutoOptions limits_;
   Merge merge_ = Merge::kLate;
   std::vector<RoundSize> choices_;  // of round ratios, ascending
   // With that rule:

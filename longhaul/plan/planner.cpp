@@ -71,7 +71,7 @@ class FrozenPlanner final : public Planner {
 
 class RandomPlanner final : public Planner {
  public:
-  RandomPlanner(RoundSizes sizes, const AutoLimits& limits, std::uint64_t seed)
+  RandomPlanner(RoundSizes sizes, const AutoOptions& limits, std::uint64_t seed)
       : sizes_(sizes), chooser_(std::move(sizes), limits), random_(seed) {}
 
   Decision first(const Conditions& replicas) override {
@@ -159,24 +159,24 @@ double agreement_of(std::span<const WeightedSquare> messages, double mean_square
   return std::clamp((mean_square - alone) / most, -1.0, 1.0);
 }
 
-std::unique_ptr<Planner> make_planner(const PlannerSetup& setup, RoundSizes sizes) {
-  const AutoLimits limits{.may_look_ahead = setup.may_look_ahead, .steps = setup.steps};
-  switch (setup.kind) {
+std::unique_ptr<Planner> make_planner(const PlannerOptions& options, RoundSizes sizes) {
+  const AutoOptions limits{.may_look_ahead = options.may_look_ahead, .steps = options.steps};
+  switch (options.kind) {
     case PlannerKind::kNone:
       break;
     case PlannerKind::kDeco:
-      return std::make_unique<DecoPlanner>(std::move(sizes), setup.plan.merge);
+      return std::make_unique<DecoPlanner>(std::move(sizes), options.plan.merge);
     case PlannerKind::kAuto:
     case PlannerKind::kClairvoyant:
       return std::make_unique<AutoPlanner>(std::move(sizes), limits);
     case PlannerKind::kFrozen:
       return std::make_unique<FrozenPlanner>(AutoPlanner(std::move(sizes), limits));
     case PlannerKind::kRandom:
-      return std::make_unique<RandomPlanner>(std::move(sizes), limits, setup.seed);
+      return std::make_unique<RandomPlanner>(std::move(sizes), limits, options.seed);
     case PlannerKind::kAccordion:
-      return std::make_unique<AccordionPlanner>(std::move(sizes), setup.plan);
+      return std::make_unique<AccordionPlanner>(std::move(sizes), options.plan);
   }
-  return std::make_unique<FixedPlanner>(std::move(sizes), setup.plan);
+  return std::make_unique<FixedPlanner>(std::move(sizes), options.plan);
 }
 
 }  // namespace longhaul

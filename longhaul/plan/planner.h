@@ -53,7 +53,7 @@ class Planner {
   virtual std::optional<Decision> round_closed(const RoundFacts& facts) = 0;
 };
 
-struct PlannerSetup {
+struct PlannerOptions {
   PlannerKind kind = PlannerKind::kNone;
   Plan plan;                   // the recipe's: where a planner leaves a knob alone, it stands here
   bool may_look_ahead = true;  // false for optimizers whose steps cannot be foreseen (AdamW)
@@ -61,6 +61,6 @@ struct PlannerSetup {
   std::size_t steps = 0;       // of the run; 0: unknown
 };
 
-std::unique_ptr<Planner> make_planner(const PlannerSetup& setup, RoundSizes sizes);
+std::unique_ptr<Planner> make_planner(const PlannerOptions& options, RoundSizes sizes);
 
 }  // namespace longhaul

@@ -12,9 +12,9 @@ namespace longhaul {
 namespace {
 
 constexpr double kRowsPerDecade = 341;  // ratios 0.7 % apart
-constexpr CodecSpec kUnionForm{.kind = CodecKind::kTopK, .values = ValueFormat::kFp32};
+constexpr CodecOptions kUnionForm{.kind = CodecKind::kTopK, .values = ValueFormat::kFp32};
 
-double expected_bytes(const CodecSpec& spec, const LayerTable& layers, std::size_t elements,
+double expected_bytes(const CodecOptions& spec, const LayerTable& layers, std::size_t elements,
                       double keep_ratio) {
   Workers alone(1);
   return make_codec(spec, layers, alone)->expected_bytes(elements, keep_ratio);
@@ -44,8 +44,8 @@ double union_share(CodecKind kind, double keep_ratio, double n) {
 
 }  // namespace
 
-RoundSizes::RoundSizes(const CodecSpec& codec, std::size_t elements, std::size_t replicas,
-                       const RatioLimits& limits, MeansDown means, LayerTable layers)
+RoundSizes::RoundSizes(const CodecOptions& codec, std::size_t elements, std::size_t replicas,
+                       const RatioRange& limits, MeansDown means, LayerTable layers)
     : codec_(codec),
       elements_(elements),
       replicas_(replicas),
@@ -67,7 +67,7 @@ RoundSizes::RoundSizes(const CodecSpec& codec, std::size_t elements, std::size_t
 }
 
 RoundSizes RoundSizes::with(std::size_t replicas) const {
-  const RatioLimits limits{.least = table_.front().keep_ratio, .most = table_.back().keep_ratio};
+  const RatioRange limits{.least = table_.front().keep_ratio, .most = table_.back().keep_ratio};
   return {codec_, elements_, replicas, limits, means_, layers_};
 }
 

@@ -28,7 +28,7 @@ struct WaysDown {
   double two_way = 0;
 };
 
-struct RatioLimits {
+struct RatioRange {
   double least = 0.0003;
   double most = 1.0;
 };
@@ -40,8 +40,8 @@ enum class MeansDown : std::uint8_t { kExact, kTwoWay, kForwarded };
 class RoundSizes {
  public:
   // Without layers, a codec that needs them counts as one that sends all.
-  RoundSizes(const CodecSpec& codec, std::size_t elements, std::size_t replicas,
-             const RatioLimits& limits = {}, MeansDown means = MeansDown::kExact,
+  RoundSizes(const CodecOptions& codec, std::size_t elements, std::size_t replicas,
+             const RatioRange& limits = {}, MeansDown means = MeansDown::kExact,
              LayerTable layers = {});
 
   // The same for another number of replicas.
@@ -60,7 +60,7 @@ class RoundSizes {
   [[nodiscard]] double dense_bytes() const { return 4.0 * static_cast<double>(elements_); }
 
  private:
-  CodecSpec codec_;
+  CodecOptions codec_;
   std::size_t elements_;
   std::size_t replicas_;
   MeansDown means_;

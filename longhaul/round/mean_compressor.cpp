@@ -16,17 +16,17 @@ constexpr const char* kCodec = "mean_codec";
 // Sums of two such values are still far from the end of what a float can hold.
 constexpr float kAbsurdSum = 1e37F;
 
-constexpr CodecSpec kDense{.kind = CodecKind::kDense, .values = ValueFormat::kFp32};
+constexpr CodecOptions kDense{.kind = CodecKind::kDense, .values = ValueFormat::kFp32};
 
 }  // namespace
 
-MeanCompressor::MeanCompressor(const Setup& setup, Workers& workers)
-    : keep_ratio_(setup.keep_ratio),
-      seed_(setup.seed),
-      dense_step_(setup.dense_step),
-      codec_(make_codec(setup.codec, setup.layers, workers)),
+MeanCompressor::MeanCompressor(const Options& options, Workers& workers)
+    : keep_ratio_(options.keep_ratio),
+      seed_(options.seed),
+      dense_step_(options.dense_step),
+      codec_(make_codec(options.codec, options.layers, workers)),
       dense_(make_codec(kDense, {}, workers)),
-      residual_(setup.elements, 0.0F) {}
+      residual_(options.elements, 0.0F) {}
 
 void MeanCompressor::compress(RoundMean& mean, std::uint64_t step) {
   std::vector<float> values(residual_.size());

@@ -18,8 +18,8 @@ namespace longhaul {
 
 class MeanCompressor {
  public:
-  struct Setup {
-    CodecSpec codec;
+  struct Options {
+    CodecOptions codec;
     LayerTable layers;
     std::size_t elements = 0;
     double keep_ratio = 1;
@@ -28,7 +28,7 @@ class MeanCompressor {
     std::optional<std::uint64_t> dense_step{};
   };
   // `workers` must outlive it.
-  MeanCompressor(const Setup& setup, Workers& workers);
+  MeanCompressor(const Options& options, Workers& workers);
 
   // The mean of a round becomes what everyone is sent of it and of what was held back before; the
   // rest is held back. Rounds come in order.

@@ -16,7 +16,7 @@ namespace longhaul {
 class EvaluationDuty {
  public:
   // All outlive it, the settings are copied.
-  EvaluationDuty(const EvalSettings& settings, Workload& workload, HubClient& client,
+  EvaluationDuty(const EvalOptions& settings, Workload& workload, HubClient& client,
                  SessionObserver& observer)
       : settings_(settings), workload_(workload), client_(client), observer_(observer) {}
 
@@ -31,7 +31,7 @@ class EvaluationDuty {
  private:
   void tell(const Score& score);
 
-  EvalSettings settings_;
+  EvalOptions settings_;
   Workload& workload_;
   HubClient& client_;
   SessionObserver& observer_;

@@ -52,7 +52,7 @@ Status TrainSession::prepare_checkpoints() {
 }
 
 Status TrainSession::join() {
-  ClientSetup client = LONGHAUL_TRY(take_client_setup());
+  ClientOptions client = LONGHAUL_TRY(take_client_options());
   const std::optional<std::uint32_t> wanted = client.slot;
   client_ = std::make_unique<HubClient>(std::move(client), connector_, clock_);
   duty_ =
@@ -73,16 +73,16 @@ Status TrainSession::join() {
 
 Status TrainSession::begin(std::size_t slot) {
   slot_ = slot;
-  EngineSetup engine = LONGHAUL_TRY(engine_setup(options_.job, workload_.layers()));
+  EngineOptions engine = LONGHAUL_TRY(engine_options(options_.job, workload_.layers()));
   engine.slot = slot_;
   const Seconds pace = options_.job.scenario.replicas[slot_].step_time;
   learner_ = workload_.make_learner(slot_);
   book_ = std::make_unique<Book>(book_file_, slot_, *learner_, *client_);
   replica_ =
-      std::make_unique<Replica>(Replica::Setup{.engine = engine,
-                                               .workers = workers_,
-                                               .clock = clock_,
-                                               .step_time = options_.is_paced ? pace : Seconds{}},
+      std::make_unique<Replica>(Replica::Options{.engine = engine,
+                                                 .workers = workers_,
+                                                 .clock = clock_,
+                                                 .step_time = options_.is_paced ? pace : Seconds{}},
                                 book_->learner(), *client_, book_->exchange());
   Status started = options_.checkpoint
                        ? replica_->resume(*options_.checkpoint)
@@ -97,14 +97,14 @@ Status TrainSession::begin(std::size_t slot) {
   return Done{};
 }
 
-Result<ClientSetup> TrainSession::take_client_setup() {
-  ClientSetup setup = std::move(options_.client);  // the model in it is not needed twice
-  if (!options_.checkpoint) return setup;
+Result<ClientOptions> TrainSession::take_client_options() {
+  ClientOptions options = std::move(options_.client);  // the model in it is not needed twice
+  if (!options_.checkpoint) return options;
   const auto slot = LONGHAUL_TRY(options_.checkpoint->value<std::uint64_t>(kSlot));
-  setup.slot = static_cast<std::uint32_t>(slot);
-  Status stands = stand_at(*options_.checkpoint, setup);
+  options.slot = static_cast<std::uint32_t>(slot);
+  Status stands = stand_at(*options_.checkpoint, options);
   if (!stands.ok()) return std::move(stands).error().within(options_.checkpoints.file.string());
-  return setup;
+  return options;
 }
 
 template <typename Try>

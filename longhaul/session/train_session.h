@@ -32,7 +32,7 @@ enum class Ending : std::uint8_t {
 };
 
 struct SessionOptions {
-  ClientSetup client;  // the session adds the place that a checkpoint gives it
+  ClientOptions client;  // the session adds the place that a checkpoint gives it
   Job job;
   CheckpointOptions checkpoints;
   std::optional<State> checkpoint{};  // to go on from
@@ -69,7 +69,7 @@ class TrainSession {
  private:
   Status prepare_checkpoints();
   Status join();
-  [[nodiscard]] Result<ClientSetup> take_client_setup();
+  [[nodiscard]] Result<ClientOptions> take_client_options();
   Status begin(std::size_t slot);
   Status train();
   Status finish();

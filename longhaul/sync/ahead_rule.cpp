@@ -14,20 +14,20 @@ namespace {
 
 class AheadRule final : public MergeRule {
  public:
-  AheadRule(RuleSetup setup, std::vector<float> shared, std::span<float> parameters,
+  AheadRule(RuleOptions options, std::vector<float> shared, std::span<float> parameters,
             Optimizer& optimizer, Workers& workers, Unmerged unmerged, std::vector<float> residual)
-      : setup_(std::move(setup)),
-        momentum_(setup_.optimizer.kind == OptimizerKind::kSgd
+      : options_(std::move(options)),
+        momentum_(options_.optimizer.kind == OptimizerKind::kSgd
                       ? 0.0
-                      : static_cast<double>(setup_.optimizer.momentum)),
-        foresight_(setup_.optimizer.kind == OptimizerKind::kNesterov ? 1 : 0),
+                      : static_cast<double>(options_.optimizer.momentum)),
+        foresight_(options_.optimizer.kind == OptimizerKind::kNesterov ? 1 : 0),
         shared_(std::move(shared)),
         residual_(std::move(residual)),
         parameters_(parameters),
         optimizer_(optimizer),
         workers_(workers),
         unmerged_(std::move(unmerged)) {
-    LONGHAUL_CHECK(setup_.optimizer.kind != OptimizerKind::kAdamW);
+    LONGHAUL_CHECK(options_.optimizer.kind != OptimizerKind::kAdamW);
   }
 
   ByteBuffer take(const StepContext& /*now*/, const Taking& taking) override {
@@ -42,7 +42,7 @@ class AheadRule final : public MergeRule {
   void take_back(const StepContext& now, RoundId round, const Part& part,
                  const PayloadView& message) override {
     const bool is_gradient = unmerged_.oldest(round).unit == Unit::kGradient;
-    const float weight = is_gradient ? 1.0F : 1.0F / move_of_gradient(setup_.optimizer, now.lr);
+    const float weight = is_gradient ? 1.0F : 1.0F / move_of_gradient(options_.optimizer, now.lr);
     add(message, weight, part.of(std::span(residual_)));
   }
 
@@ -77,15 +77,15 @@ class AheadRule final : public MergeRule {
   // it. The velocity stays: the same on all replicas.
   std::unique_ptr<MergeRule> become(Merge merge, const StepContext& next) override {
     LONGHAUL_CHECK(merge == Merge::kLate);
-    RuleSetup setup = setup_;
-    setup.merge = merge;
-    const float whole_move = move_of_gradient(setup_.optimizer, next.lr);
+    RuleOptions options = options_;
+    options.merge = merge;
+    const float whole_move = move_of_gradient(options_.optimizer, next.lr);
     unmerged_.set_weight(Unit::kGradient, whole_move);
     unmerged_.set_weight(Unit::kMove, 1.0F);
     std::ranges::copy(shared_, parameters_.begin());
     for (const UnmergedMessage& message : unmerged_) message.add_to(parameters_, -message.weight);
     kernels::add_scaled(residual_, -whole_move, parameters_);
-    return make_late_rule(setup, std::move(shared_), parameters_, optimizer_, workers_,
+    return make_late_rule(options, std::move(shared_), parameters_, optimizer_, workers_,
                           std::move(unmerged_));
   }
 
@@ -111,7 +111,7 @@ class AheadRule final : public MergeRule {
     return sum;
   }
 
-  RuleSetup setup_;
+  RuleOptions options_;
   double momentum_;
   std::size_t foresight_;  // Nesterov's steps look one velocity further
   std::vector<float> shared_;
@@ -124,11 +124,11 @@ class AheadRule final : public MergeRule {
 
 }  // namespace
 
-std::unique_ptr<MergeRule> make_ahead_rule(const RuleSetup& setup, std::vector<float> shared,
+std::unique_ptr<MergeRule> make_ahead_rule(const RuleOptions& options, std::vector<float> shared,
                                            std::span<float> parameters, Optimizer& optimizer,
                                            Workers& workers, Unmerged unmerged,
                                            std::vector<float> residual) {
-  return std::make_unique<AheadRule>(setup, std::move(shared), parameters, optimizer, workers,
+  return std::make_unique<AheadRule>(options, std::move(shared), parameters, optimizer, workers,
                                      std::move(unmerged), std::move(residual));
 }
 

@@ -14,10 +14,10 @@ namespace {
 
 class AnchorRule final : public MergeRule {
  public:
-  AnchorRule(const RuleSetup& setup, std::vector<float> shared, std::span<float> parameters,
+  AnchorRule(const RuleOptions& options, std::vector<float> shared, std::span<float> parameters,
              Workers& workers)
-      : stays_(setup.local.mixing.value_or(0.0F)),
-        momentum_(setup.local.outer_momentum),
+      : stays_(options.local.mixing.value_or(0.0F)),
+        momentum_(options.local.outer_momentum),
         anchor_(std::move(shared)),
         velocity_(anchor_.size()),
         parameters_(parameters),
@@ -116,9 +116,9 @@ class AnchorRule final : public MergeRule {
 
 }  // namespace
 
-std::unique_ptr<MergeRule> make_anchor_rule(const RuleSetup& setup, std::vector<float> shared,
+std::unique_ptr<MergeRule> make_anchor_rule(const RuleOptions& options, std::vector<float> shared,
                                             std::span<float> parameters, Workers& workers) {
-  return std::make_unique<AnchorRule>(setup, std::move(shared), parameters, workers);
+  return std::make_unique<AnchorRule>(options, std::move(shared), parameters, workers);
 }
 
 }  // namespace longhaul

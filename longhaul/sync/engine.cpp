@@ -13,62 +13,63 @@
 #include "longhaul/sync/step_kernels.h"
 
 namespace longhaul {
-PlannerSetup planner_setup(const EngineSetup& setup) {
-  return {.kind = setup.recipe.planner,
-          .plan = setup.recipe.plan,
-          .may_look_ahead = can_be_foreseen(setup.optimizer.kind),
-          .seed = setup.seed,
-          .steps = setup.lr.steps};
+PlannerOptions planner_options(const EngineOptions& options) {
+  return {.kind = options.recipe.planner,
+          .plan = options.recipe.plan,
+          .may_look_ahead = can_be_foreseen(options.optimizer.kind),
+          .seed = options.seed,
+          .steps = options.lr.steps};
 }
 
-std::unique_ptr<MeanCompressor> make_mean_compressor(const EngineSetup& setup, std::size_t elements,
-                                                     Workers& workers) {
+std::unique_ptr<MeanCompressor> make_mean_compressor(const EngineOptions& options,
+                                                     std::size_t elements, Workers& workers) {
   return std::make_unique<MeanCompressor>(
-      MeanCompressor::Setup{.codec = setup.recipe.codec,
-                            .layers = setup.layers,
-                            .elements = elements,
-                            .keep_ratio = setup.recipe.plan.keep_ratio,
-                            .seed = setup.seed,
-                            .dense_step = setup.final_average},
+      MeanCompressor::Options{.codec = options.recipe.codec,
+                              .layers = options.layers,
+                              .elements = elements,
+                              .keep_ratio = options.recipe.plan.keep_ratio,
+                              .seed = options.seed,
+                              .dense_step = options.final_average},
       workers);
 }
 
-Engine::Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchange, Workers& workers)
-    : setup_(std::move(setup)),
+Engine::Engine(EngineOptions options, std::span<float> parameters, Exchange& exchange,
+               Workers& workers)
+    : options_(std::move(options)),
       parameters_(parameters),
       exchange_(exchange),
-      parts_(split_into_parts(setup_.layers, parameters.size(),
-                              static_cast<std::size_t>(setup_.recipe.local.fragments))),
+      parts_(split_into_parts(options_.layers, parameters.size(),
+                              static_cast<std::size_t>(options_.recipe.local.fragments))),
       workers_(workers),
       optimizer_(make_optimizer()),
-      rule_(make_merge_rule(rule_setup(setup_.recipe.plan.merge), parameters, parameters,
+      rule_(make_merge_rule(rule_options(options_.recipe.plan.merge), parameters, parameters,
                             *optimizer_, workers_)),
-      plan_(setup_.recipe.plan),
+      plan_(options_.recipe.plan),
       is_ready_(parts_.size()),
       squares_(parts_.size()) {
-  LONGHAUL_CHECK(check_plan(plan_, setup_).ok());
-  if (setup_.final_average) {
+  LONGHAUL_CHECK(check_plan(plan_, options_).ok());
+  if (options_.final_average) {
     LONGHAUL_CHECK(parts_.size() == 1 && plan_.merge == Merge::kLate);
     dense_ = make_codec({.kind = CodecKind::kDense, .values = ValueFormat::kFp32}, {}, workers);
   }
   for (const Part& part : parts_)
-    codecs_.push_back(make_codec(setup_.recipe.codec, layers_of(part, setup_.layers), workers));
+    codecs_.push_back(make_codec(options_.recipe.codec, layers_of(part, options_.layers), workers));
   begin_period();
 }
 
 // Nothing is kept for an optimizer that nobody asks.
 std::unique_ptr<Optimizer> Engine::make_optimizer() const {
   const bool is_asked =
-      setup_.recipe.plan.merge != Merge::kOwnStep && setup_.local_step == LocalStep::kOurs;
-  return std::make_unique<Optimizer>(setup_.optimizer, is_asked ? parameters_.size() : 0);
+      options_.recipe.plan.merge != Merge::kOwnStep && options_.local_step == LocalStep::kOurs;
+  return std::make_unique<Optimizer>(options_.optimizer, is_asked ? parameters_.size() : 0);
 }
 
-RuleSetup Engine::rule_setup(Merge merge) const {
+RuleOptions Engine::rule_options(Merge merge) const {
   return {.merge = merge,
-          .optimizer = setup_.optimizer,
-          .local = setup_.recipe.local,
+          .optimizer = options_.optimizer,
+          .local = options_.recipe.local,
           .parts = parts_,
-          .computes = setup_.computes};
+          .computes = options_.computes};
 }
 
 // Ratios by replica are of no use to it, and may be many.
@@ -86,12 +87,12 @@ void Engine::find_next_round() {
 }
 
 std::size_t Engine::next_round() const {
-  const std::uint64_t final = setup_.final_average.value_or(next_round_);
+  const std::uint64_t final = options_.final_average.value_or(next_round_);
   return final < step_ ? next_round_ : std::min<std::uint64_t>(next_round_, final);
 }
 
 std::vector<std::uint32_t> Engine::parts_in(std::size_t step) const {
-  if (setup_.final_average == step) return {0};  // a model in one piece
+  if (options_.final_average == step) return {0};  // a model in one piece
   return parts_in_step(period_plan_, parts_.size(), step - period_start_);
 }
 
@@ -108,7 +109,7 @@ std::vector<RoundId> Engine::next_rounds() const {
 
 // Tile by tile, so that the norm does not depend on the number of threads.
 float Engine::clip_scale(std::uint32_t part, std::span<const float> gradient) {
-  if (setup_.clip <= 0) return 1.0F;
+  if (options_.clip <= 0) return 1.0F;
   std::vector<double> squares(tile_count(gradient.size()));
   run_tiles(gradient.size(), workers_, [&](std::size_t first, std::size_t count) {
     const std::span tile = gradient.subspan(first, count);
@@ -121,15 +122,15 @@ float Engine::clip_scale(std::uint32_t part, std::span<const float> gradient) {
   });
   squares_[part] = std::accumulate(squares.begin(), squares.end(), 0.0);
   const double norm = std::max(std::sqrt(squares_[part]), norm_before_);
-  return norm <= setup_.clip ? 1.0F : static_cast<float>(setup_.clip / norm);
+  return norm <= options_.clip ? 1.0F : static_cast<float>(options_.clip / norm);
 }
 
 Taking Engine::taking_of(std::uint32_t part) {
   return {.part = parts_.at(part),
           .codec = is_final_average() ? *dense_ : *codecs_.at(part),
-          .keep_ratio = plan_.keep_ratio_of(setup_.slot),
-          .seed = seed_of_round(setup_.seed, step_, part),
-          .kept = setup_.recipe.keeps_residual ? setup_.recipe.residual_decay : 0.0F};
+          .keep_ratio = plan_.keep_ratio_of(options_.slot),
+          .seed = seed_of_round(options_.seed, step_, part),
+          .kept = options_.recipe.keeps_residual ? options_.recipe.residual_decay : 0.0F};
 }
 
 ByteBuffer Engine::advance(std::uint32_t number, std::span<const float> gradient, float scale) {
@@ -177,7 +178,7 @@ void Engine::begin_step() {
 void Engine::ready(std::uint32_t part, std::span<float> gradient) {
   LONGHAUL_CHECK(!is_ready_.at(part));
   LONGHAUL_CHECK_EQ(gradient.size(), parts_[part].count);
-  LONGHAUL_CHECK(setup_.local_step == LocalStep::kOurs || !has_local_steps(plan_.merge));
+  LONGHAUL_CHECK(options_.local_step == LocalStep::kOurs || !has_local_steps(plan_.merge));
   const float largest = largest_magnitude(gradient, workers_);
   const float scale = std::isfinite(largest) ? clip_scale(part, gradient) : 1.0F;
   const bool is_usable =
@@ -198,7 +199,7 @@ void Engine::ready(std::uint32_t part, std::span<float> gradient) {
 
 void Engine::ready_moved(std::uint32_t part) {
   LONGHAUL_CHECK(!is_ready_.at(part));
-  LONGHAUL_CHECK(setup_.local_step == LocalStep::kCallers && has_local_steps(plan_.merge));
+  LONGHAUL_CHECK(options_.local_step == LocalStep::kCallers && has_local_steps(plan_.merge));
   if (has_round(part)) {
     ByteBuffer payload = rule_->take(now(), taking_of(part));
     if (payload.empty()) count_unusable();
@@ -265,7 +266,7 @@ Status Engine::check_mean(const Mean& mean, RoundId round) const {
   if (!mean.returned.empty() && mean.returned.view().elements() != mean.elements())
     return Error{ErrorCode::kCorruptPayload, name + ": an update of another part comes back"};
   if (!mean.next_plan) return Done{};
-  Status plan = check_plan(*mean.next_plan, setup_);
+  Status plan = check_plan(*mean.next_plan, options_);
   if (plan.ok()) return plan;
   return Error{ErrorCode::kCorruptPayload, name + ": " + plan.error().message};
 }
@@ -287,7 +288,7 @@ Status Engine::merge_round(RoundId round, Deadline deadline) {
 
 void Engine::merge(const Mean& mean) {
   const Part& part = parts_.at(mean.round.part);
-  if (setup_.local_step == LocalStep::kCallers && !has_local_steps(plan_.merge)) {
+  if (options_.local_step == LocalStep::kCallers && !has_local_steps(plan_.merge)) {
     mean_gradient_.resize(parameters_.size());
     const std::span out = part.of(std::span(mean_gradient_));
     for_each_tile(mean, workers_, [&](std::size_t first, std::span<const float> values) {
@@ -329,7 +330,7 @@ void Engine::go_on() {
   if (next_plan_) change_plan(*std::exchange(next_plan_, std::nullopt));
   if (step_ == period_start_ + static_cast<std::size_t>(period_plan_.period_steps)) begin_period();
   if (next_round_ < step_) find_next_round();
-  if (setup_.computes) rule_->place(now());
+  if (options_.computes) rule_->place(now());
 }
 
 // Another period or schedule holds from the next period on, unless there are no more local steps.
@@ -346,9 +347,9 @@ Status Engine::drain(Deadline deadline) {
   while (!in_flight_.empty()) {
     LONGHAUL_TRY(merge_round(in_flight_.front(), deadline));
   }
-  if (setup_.computes) rule_->place(now());
+  if (options_.computes) rule_->place(now());
   // Everything is told: what separates the replica from the shared model is rounding.
-  if (setup_.computes && setup_.final_average && step_ > *setup_.final_average)
+  if (options_.computes && options_.final_average && step_ > *options_.final_average)
     std::ranges::copy(shared(), parameters_.begin());
   return Done{};
 }

@@ -41,10 +41,10 @@ enum class LocalStep : std::uint8_t {
   kCallers,  // the caller: what the parameters have moved is the update
 };
 
-struct EngineSetup {
+struct EngineOptions {
   Recipe recipe;
   LocalStep local_step = LocalStep::kOurs;
-  OptimizerSpec optimizer;
+  OptimizerOptions optimizer;
   LrSchedule lr;
   double clip = 0;         // largest norm of a gradient; 0: none. See Engine::ready()
   std::uint64_t seed = 1;  // equal on all replicas: of codecs that draw at random
@@ -57,15 +57,15 @@ struct EngineSetup {
   std::size_t replicas = 0;  // of the run; 0: not known
 };
 
-// Could an engine of that setup come to that plan?
-Status check_plan(const Plan& plan, const EngineSetup& setup);
+// Could an engine of that options come to that plan?
+Status check_plan(const Plan& plan, const EngineOptions& options);
 
-// The setup of the recipe's planner, for a run of that setup.
-PlannerSetup planner_setup(const EngineSetup& setup);
+// The options of the recipe's planner, for a run of that options.
+PlannerOptions planner_options(const EngineOptions& options);
 
 // For a two-way recipe: compresses its means. `workers` must outlive it.
-std::unique_ptr<MeanCompressor> make_mean_compressor(const EngineSetup& setup, std::size_t elements,
-                                                     Workers& workers);
+std::unique_ptr<MeanCompressor> make_mean_compressor(const EngineOptions& options,
+                                                     std::size_t elements, Workers& workers);
 
 class Engine {
  public:
@@ -74,7 +74,7 @@ class Engine {
 
   // `parameters` are the replica's, equal on all replicas at the start; exchange and workers must
   // outlive the engine.
-  Engine(EngineSetup setup, std::span<float> parameters, Exchange& exchange, Workers& workers);
+  Engine(EngineOptions options, std::span<float> parameters, Exchange& exchange, Workers& workers);
 
   // The mean gradient of the step before is handed over by now.
   void begin_step();
@@ -161,15 +161,15 @@ class Engine {
   [[nodiscard]] bool has_diverged() const { return non_finite_in_a_row_ >= kNonFiniteLimit; }
 
  private:
-  [[nodiscard]] StepContext now() const { return {.step = step_, .lr = setup_.lr.at(step_)}; }
-  [[nodiscard]] bool is_final_average() const { return setup_.final_average == step_; }
+  [[nodiscard]] StepContext now() const { return {.step = step_, .lr = options_.lr.at(step_)}; }
+  [[nodiscard]] bool is_final_average() const { return options_.final_average == step_; }
   // The rounds of a step of the present period, or of the final average.
   [[nodiscard]] std::vector<std::uint32_t> parts_in(std::size_t step) const;
   [[nodiscard]] bool has_round(std::uint32_t part) const;
   void begin_period();
   void find_next_round();
   [[nodiscard]] bool has_own_step() const {
-    return setup_.local_step == LocalStep::kOurs && has_local_steps(plan_.merge);
+    return options_.local_step == LocalStep::kOurs && has_local_steps(plan_.merge);
   }
   // In a step without a usable gradient: what the other steps of the period have left to tell.
   ByteBuffer take_rest(std::uint32_t part);
@@ -194,10 +194,10 @@ class Engine {
   [[nodiscard]] Result<Loaded> read_shared(const State& state) const;
   Status read_codecs(Extent extent, const State& state, Loaded& loaded) const;
   static Status read_own(const State& state, Loaded& loaded);
-  [[nodiscard]] RuleSetup rule_setup(Merge merge) const;
+  [[nodiscard]] RuleOptions rule_options(Merge merge) const;
   [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer() const;
 
-  EngineSetup setup_;
+  EngineOptions options_;
   std::span<float> parameters_;
   Exchange& exchange_;
   std::vector<Part> parts_;

@@ -16,7 +16,7 @@ class SentCodec final : public Codec {
  public:
   SentCodec(const ByteBuffer& payload, const PayloadView& view) : payload_(payload), view_(view) {}
 
-  ByteBuffer take(const TakeRequest& request) override {
+  ByteBuffer take(const TakeOptions& request) override {
     add(view_, -1.0F, request.residual);
     return payload_;
   }
@@ -47,7 +47,7 @@ void Engine::go_to_announced(const Part& part, const PayloadView& sent) {
 }
 
 Status Engine::submit_again(const SentUpdates& sent) {
-  LONGHAUL_CHECK(setup_.local_step == LocalStep::kCallers && has_local_steps(plan_.merge));
+  LONGHAUL_CHECK(options_.local_step == LocalStep::kCallers && has_local_steps(plan_.merge));
   std::map<std::uint32_t, PayloadView> again;  // by part
   for (std::uint32_t i = 0; i < parts_.size(); ++i) {
     const auto found = sent.find({.step = step_, .part = i});

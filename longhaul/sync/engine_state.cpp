@@ -32,9 +32,9 @@ Error mismatch(std::string what) { return {ErrorCode::kMismatch, std::move(what)
 
 bool is_late_or_ahead(Merge merge) { return merge == Merge::kLate || merge == Merge::kAhead; }
 
-Result<Plan> read_plan(const std::string& name, const State& state, const EngineSetup& setup) {
+Result<Plan> read_plan(const std::string& name, const State& state, const EngineOptions& options) {
   Plan plan = LONGHAUL_TRY(load_plan(name, state));
-  Status checked = check_plan(plan, setup);
+  Status checked = check_plan(plan, options);
   if (!checked.ok()) return std::move(checked).error().within(name);
   return plan;
 }
@@ -99,9 +99,9 @@ Result<std::vector<bool>> read_ready(const State& state, std::size_t parts) {
   return is_ready;
 }
 
-Status read_period(const State& state, const EngineSetup& setup, EnginePosition& position) {
+Status read_period(const State& state, const EngineOptions& options, EnginePosition& position) {
   const auto start = state.value<std::uint64_t>("period_start");
-  const Result<Plan> plan = read_plan("period_plan", state, setup);
+  const Result<Plan> plan = read_plan("period_plan", state, options);
   if (!start.ok()) return start.error();
   if (!plan.ok()) return plan.error();
   const auto steps = static_cast<std::uint64_t>(plan->period_steps);
@@ -112,7 +112,7 @@ Status read_period(const State& state, const EngineSetup& setup, EnginePosition&
   return Done{};
 }
 
-Result<EnginePosition> read_position(const State& state, const EngineSetup& setup,
+Result<EnginePosition> read_position(const State& state, const EngineOptions& options,
                                      std::size_t parts) {
   const auto step = state.value<std::uint64_t>("step");
   const Result<std::deque<RoundId>> in_flight = read_in_flight(state, parts);
@@ -125,13 +125,13 @@ Result<EnginePosition> read_position(const State& state, const EngineSetup& setu
   const auto was_born = [&](const RoundId& round) { return is_born(round, position); };
   if (!std::ranges::all_of(position.in_flight, was_born))
     return mismatch("in_flight: not up to the step");
-  LONGHAUL_TRY(read_period(state, setup, position));
+  LONGHAUL_TRY(read_period(state, options, position));
   if (!has_rounds_of_step(position)) return mismatch("in_flight: without the round of the step");
   return position;
 }
 
-Status check_parts(const Plan& plan, const EngineSetup& setup) {
-  const auto parts = static_cast<std::size_t>(setup.recipe.local.fragments);
+Status check_parts(const Plan& plan, const EngineOptions& options) {
+  const auto parts = static_cast<std::size_t>(options.recipe.local.fragments);
   if (parts > 1 && plan.merge != Merge::kLate && plan.merge != Merge::kOuter)
     return mismatch("merge rule " + std::string(name_of(plan.merge)) +
                     " merges a model in one part, and it has " + std::to_string(parts));
@@ -152,23 +152,23 @@ Status check_parts(const Plan& plan, const EngineSetup& setup) {
 
 }  // namespace
 
-Status check_plan(const Plan& plan, const EngineSetup& setup) {
-  LONGHAUL_TRY(check_plan_limits(plan, setup.replicas));
-  LONGHAUL_TRY(check_parts(plan, setup));
-  const Merge own = setup.recipe.plan.merge;
+Status check_plan(const Plan& plan, const EngineOptions& options) {
+  LONGHAUL_TRY(check_plan_limits(plan, options.replicas));
+  LONGHAUL_TRY(check_parts(plan, options));
+  const Merge own = options.recipe.plan.merge;
   const bool can_change = is_late_or_ahead(plan.merge) && is_late_or_ahead(own);
   if (plan.merge != own && !can_change) {
     return mismatch("merge rule " + std::string(name_of(plan.merge)) + ", expected " +
                     std::string(name_of(own)));
   }
-  const bool is_callers = setup.local_step == LocalStep::kCallers;
+  const bool is_callers = options.local_step == LocalStep::kCallers;
   if (is_callers && (plan.merge == Merge::kAhead || plan.merge == Merge::kOwnStep)) {
     return mismatch("merge rule " + std::string(name_of(plan.merge)) +
                     " needs Longhaul's own optimizer");
   }
-  if (plan.merge == Merge::kAhead && !can_be_foreseen(setup.optimizer.kind))
+  if (plan.merge == Merge::kAhead && !can_be_foreseen(options.optimizer.kind))
     return mismatch("look-ahead with AdamW");
-  if (plan.merge == Merge::kAhead && setup.final_average)
+  if (plan.merge == Merge::kAhead && options.final_average)
     return mismatch("look-ahead in a run that averages at the end");
   return Done{};
 }
@@ -237,12 +237,12 @@ struct Engine::Loaded {
 };
 
 Result<Engine::Loaded> Engine::read_shared(const State& state) const {
-  EnginePosition position = LONGHAUL_TRY(read_position(state, setup_, parts_.size()));
-  const Plan plan = LONGHAUL_TRY(read_plan("plan", state, setup_));
+  EnginePosition position = LONGHAUL_TRY(read_position(state, options_, parts_.size()));
+  const Plan plan = LONGHAUL_TRY(read_plan("plan", state, options_));
   Loaded loaded{
       .position = std::move(position), .plan = plan, .squares = std::vector<double>(parts_.size())};
   if (state.values.contains("next_plan.merge")) {
-    const Plan next = LONGHAUL_TRY(read_plan("next_plan", state, setup_));
+    const Plan next = LONGHAUL_TRY(read_plan("next_plan", state, options_));
     const auto round = LONGHAUL_TRY(state.value<std::vector<std::uint64_t>>("next_plan_round"));
     if (round.size() != 2 || round.back() >= parts_.size())
       return mismatch("next_plan_round: not a step and a part");
@@ -298,7 +298,7 @@ Result<Engine::Loaded> Engine::read(Extent extent, const State& state) const {
   if (extent == Extent::kReplica || !has_local_steps(loaded.plan.merge)) {
     LONGHAUL_TRY(loaded.optimizer->load(state));
   }
-  loaded.rule = make_merge_rule(rule_setup(loaded.plan.merge), loaded.shared, parameters_,
+  loaded.rule = make_merge_rule(rule_options(loaded.plan.merge), loaded.shared, parameters_,
                                 *loaded.optimizer, workers_);
   const std::deque<RoundId>& rounds = loaded.position.in_flight;
   LONGHAUL_TRY(loaded.rule->load(extent, state, std::vector(rounds.begin(), rounds.end())));
@@ -329,7 +329,7 @@ Status Engine::load(Extent extent, const State& state) {
   squares_ = std::move(loaded->squares);
   norm_before_ = loaded->norm_before;
   std::ranges::copy(loaded->parameters, parameters_.begin());
-  if (setup_.computes) rule_->place(now());
+  if (options_.computes) rule_->place(now());
   return Done{};
 }
 

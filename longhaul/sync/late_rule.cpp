@@ -70,9 +70,9 @@ struct DenseScratch {
 
 class LateRule final : public MergeRule {
  public:
-  LateRule(RuleSetup setup, std::vector<float> shared, std::span<float> parameters,
+  LateRule(RuleOptions options, std::vector<float> shared, std::span<float> parameters,
            Optimizer& optimizer, Workers& workers, Unmerged unmerged)
-      : setup_(std::move(setup)),
+      : options_(std::move(options)),
         shared_(std::move(shared)),
         parameters_(parameters),
         optimizer_(optimizer),
@@ -102,7 +102,7 @@ class LateRule final : public MergeRule {
 
   // Without compensation a replica goes on from the shared model.
   void sent(const StepContext& /*now*/, RoundId round, const CheckedPayload& payload) override {
-    const bool compensates = setup_.local.compensates_delay;
+    const bool compensates = options_.local.compensates_delay;
     unmerged_.add(round, Unit::kMove, payload, compensates ? 1.0F : 0.0F);
     if (compensates || payload.empty()) return;
     add(payload.view(), 1.0F, unmerged_.part_of(round).of(parameters_));
@@ -123,7 +123,7 @@ class LateRule final : public MergeRule {
   void merge(const StepContext& now, const Part& part, const Mean& mean) override {
     const UnmergedMessage& own = unmerged_.oldest(mean.round);
     const float factor =
-        own.unit == Unit::kMove ? 1.0F : move_of_gradient(setup_.optimizer, now.lr);
+        own.unit == Unit::kMove ? 1.0F : move_of_gradient(options_.optimizer, now.lr);
     const bool is_sparse = mean.is_sparse() && !own.is_dense();
     const std::vector<TileRange> ranges = split_tiles(tile_count(part.count), workers_);
     workers_.run(ranges.size(), [&](std::size_t i) {
@@ -142,14 +142,14 @@ class LateRule final : public MergeRule {
 
   std::unique_ptr<MergeRule> become(Merge merge, const StepContext& next) override {
     LONGHAUL_CHECK(merge == Merge::kAhead);
-    RuleSetup setup = setup_;
-    setup.merge = merge;
+    RuleOptions options = options_;
+    options.merge = merge;
     std::vector<float> rest = residual();
     rest.resize(shared_.size());
-    const float whole_move = move_of_gradient(setup_.optimizer, next.lr);
+    const float whole_move = move_of_gradient(options_.optimizer, next.lr);
     for (float& e : rest) e /= whole_move;
     // A velocity of one replica's own cannot become the common one: its rest is sent.
-    const OptimizerSpec& spec = setup_.optimizer;
+    const OptimizerOptions& spec = options_.optimizer;
     const std::span velocity = optimizer_.state();
     LONGHAUL_CHECK_LE(velocity.size(), rest.size());  // no AdamW
     if (!velocity.empty()) {
@@ -158,7 +158,7 @@ class LateRule final : public MergeRule {
       kernels::add_scaled(velocity, looks_further ? momentum * momentum : momentum, rest);
     }
     optimizer_.clear();
-    return make_ahead_rule(setup, std::move(shared_), parameters_, optimizer_, workers_,
+    return make_ahead_rule(options, std::move(shared_), parameters_, optimizer_, workers_,
                            std::move(unmerged_), std::move(rest));
   }
 
@@ -172,7 +172,7 @@ class LateRule final : public MergeRule {
 
   [[nodiscard]] std::vector<float> residual() const override {
     std::vector<float> rest;
-    if (!setup_.computes) return rest;
+    if (!options_.computes) return rest;
     rest.resize(shared_.size());
     for (const Part& part : unmerged_.parts()) {
       const std::vector<WeightedPayload> told = unmerged_.of(part);
@@ -194,7 +194,7 @@ class LateRule final : public MergeRule {
     scratch.terms.resize(mean.terms.size());
     for (std::size_t i = 0; i < mean.terms.size(); ++i)
       SparseScratch::decode(mean.terms[i].payload.view(), tile, scratch.terms[i]);
-    const bool has_own = !own.payload.empty() && setup_.computes;
+    const bool has_own = !own.payload.empty() && options_.computes;
     if (has_own) SparseScratch::decode(own.payload.view(), tile, scratch.own);
     const std::span shared = tile_of(shared_, own.part, tile);
     const std::span x = tile_of(parameters_, own.part, tile);
@@ -211,7 +211,7 @@ class LateRule final : public MergeRule {
         // Added to zero, it is never -0, which would change the sign of a zero.
         const float move = 0.0F + factor * std::exchange(scratch.mean_sum[i], 0.0F);
         shared[begin + i] -= move;
-        if (setup_.computes) x[begin + i] -= move - std::exchange(scratch.own_sum[i], 0.0F);
+        if (options_.computes) x[begin + i] -= move - std::exchange(scratch.own_sum[i], 0.0F);
       }
     }
   }
@@ -222,9 +222,9 @@ class LateRule final : public MergeRule {
     const std::span values = mean.tile(tile, scratch.sum, scratch.entries);
     scratch.move.assign(values.size(), 0.0F);
     kernels::add_scaled(values, factor, scratch.move);
-    if (setup_.computes && own.is_dense()) return merge_anew(tile, own, scratch);
+    if (options_.computes && own.is_dense()) return merge_anew(tile, own, scratch);
     kernels::subtract(scratch.move, tile_of(shared_, own.part, tile));
-    if (!setup_.computes) return;
+    if (!options_.computes) return;
     if (!own.payload.empty())
       own.payload.view().add_tile(tile, -own.weight, scratch.move, scratch.entries);
     kernels::subtract(scratch.move, tile_of(parameters_, own.part, tile));
@@ -250,7 +250,7 @@ class LateRule final : public MergeRule {
     kernels::subtract(scratch.sum, x);
   }
 
-  RuleSetup setup_;
+  RuleOptions options_;
   std::vector<float> shared_;
   std::span<float> parameters_;  // x
   Optimizer& optimizer_;
@@ -260,16 +260,16 @@ class LateRule final : public MergeRule {
 
 }  // namespace
 
-float move_of_gradient(const OptimizerSpec& optimizer, double lr) {
+float move_of_gradient(const OptimizerOptions& optimizer, double lr) {
   const bool has_momentum = optimizer.kind != OptimizerKind::kSgd;
   const double momentum = has_momentum ? static_cast<double>(optimizer.momentum) : 0.0;
   return static_cast<float>(lr / (1 - momentum));
 }
 
-std::unique_ptr<MergeRule> make_late_rule(const RuleSetup& setup, std::vector<float> shared,
+std::unique_ptr<MergeRule> make_late_rule(const RuleOptions& options, std::vector<float> shared,
                                           std::span<float> parameters, Optimizer& optimizer,
                                           Workers& workers, Unmerged unmerged) {
-  return std::make_unique<LateRule>(setup, std::move(shared), parameters, optimizer, workers,
+  return std::make_unique<LateRule>(options, std::move(shared), parameters, optimizer, workers,
                                     std::move(unmerged));
 }
 

@@ -14,12 +14,12 @@ namespace longhaul {
 // In the words of OLCO3: x is where the replica is (the parameters), y what it has told. Neither y
 // = shared - unmerged nor the residual y - x, which it sends next, stands anywhere: both follow
 // from the rest. Rounding errors in x become part of the residual, so nothing is lost by them.
-std::unique_ptr<MergeRule> make_late_rule(const RuleSetup& setup, std::vector<float> shared,
+std::unique_ptr<MergeRule> make_late_rule(const RuleOptions& options, std::vector<float> shared,
                                           std::span<float> parameters, Optimizer& optimizer,
                                           Workers& workers, Unmerged unmerged);
 
 // How far a mean of gradients moves the shared model in the end, without an optimizer for it:
 // lr / (1 - μ).
-float move_of_gradient(const OptimizerSpec& optimizer, double lr);
+float move_of_gradient(const OptimizerOptions& optimizer, double lr);
 
 }  // namespace longhaul

@@ -29,8 +29,8 @@ class Learner {
 
   // Draws the next batch of this replica's data, fills gradient() with the mean gradient over it at
   // parameters(), and returns the loss. Does not depend on what other learners do, so several may
-  // run at once. Where the local step is the caller's (EngineSetup::local_step) it makes that step
-  // too: it moves parameters(), and nobody asks for gradient().
+  // run at once. Where the local step is the caller's (EngineOptions::local_step) it makes that
+  // step too: it moves parameters(), and nobody asks for gradient().
   virtual double compute_gradient() = 0;
   // The same, and tells of elements as soon as their gradient is final and nothing reads their
   // parameters any more: `ready` may move them. Each element is told of once, in any order; those

@@ -192,27 +192,28 @@ void step_with(const Mean& mean, const Part& part, std::span<float> parameters, 
   });
 }
 
-std::unique_ptr<MergeRule> make_merge_rule(const RuleSetup& setup, std::span<const float> shared,
+std::unique_ptr<MergeRule> make_merge_rule(const RuleOptions& options,
+                                           std::span<const float> shared,
                                            std::span<float> parameters, Optimizer& optimizer,
                                            Workers& workers) {
-  const bool has_parts = setup.merge == Merge::kLate || setup.merge == Merge::kOuter;
-  LONGHAUL_CHECK(setup.parts.size() <= 1 || has_parts);
+  const bool has_parts = options.merge == Merge::kLate || options.merge == Merge::kOuter;
+  LONGHAUL_CHECK(options.parts.size() <= 1 || has_parts);
   const auto start = [&] { return Floats(shared.begin(), shared.end()); };
-  switch (setup.merge) {
+  switch (options.merge) {
     case Merge::kOptimizer:
-      return std::make_unique<OptimizerRule>(setup.computes, parameters, optimizer, workers);
+      return std::make_unique<OptimizerRule>(options.computes, parameters, optimizer, workers);
     case Merge::kOwnStep:
       return std::make_unique<OwnStepRule>(shared, parameters, workers);
     case Merge::kLate:
-      return make_late_rule(setup, start(), parameters, optimizer, workers,
-                            Unmerged(shared.size(), setup.parts));
+      return make_late_rule(options, start(), parameters, optimizer, workers,
+                            Unmerged(shared.size(), options.parts));
     case Merge::kAhead:
-      return make_ahead_rule(setup, start(), parameters, optimizer, workers,
-                             Unmerged(shared.size(), setup.parts), Floats(shared.size()));
+      return make_ahead_rule(options, start(), parameters, optimizer, workers,
+                             Unmerged(shared.size(), options.parts), Floats(shared.size()));
     case Merge::kOuter:
-      return make_outer_rule(setup, start(), parameters, workers);
+      return make_outer_rule(options, start(), parameters, workers);
     case Merge::kAnchor:
-      return make_anchor_rule(setup, start(), parameters, workers);
+      return make_anchor_rule(options, start(), parameters, workers);
   }
   return nullptr;
 }

@@ -82,9 +82,9 @@ class MergeRule {
   [[nodiscard]] virtual std::vector<float> residual() const = 0;
 };
 
-struct RuleSetup {
+struct RuleOptions {
   Merge merge = Merge::kOptimizer;
-  OptimizerSpec optimizer;
+  OptimizerOptions optimizer;
   LocalSteps local = {};
   std::vector<Part> parts = {};  // none: all rounds are of the whole model
   bool computes = true;          // false: nobody takes gradients here
@@ -94,7 +94,8 @@ struct RuleSetup {
 // outlive the rule. The optimizer is the replica's own where it has local steps, else that of the
 // means. Look-ahead needs one whose steps it can foresee: not AdamW. More than one part is for
 // `late` and `outer` only.
-std::unique_ptr<MergeRule> make_merge_rule(const RuleSetup& setup, std::span<const float> shared,
+std::unique_ptr<MergeRule> make_merge_rule(const RuleOptions& options,
+                                           std::span<const float> shared,
                                            std::span<float> parameters, Optimizer& optimizer,
                                            Workers& workers);
 

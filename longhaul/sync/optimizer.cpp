@@ -24,7 +24,7 @@ std::size_t buffers_of(OptimizerKind kind) {
 
 }  // namespace
 
-Optimizer::Optimizer(const OptimizerSpec& spec, std::size_t elements)
+Optimizer::Optimizer(const OptimizerOptions& spec, std::size_t elements)
     : spec_(spec), elements_(elements), state_(buffers_of(spec.kind) * elements, 0.0F) {}
 
 // Weight decay is left out: it adds a small share of the parameters, which are not absurd.

@@ -20,7 +20,7 @@ enum class OptimizerKind : std::uint8_t { kSgd, kMomentum, kNesterov, kAdamW };
 // Can its steps be computed ahead, as Merge::kAhead needs?
 constexpr bool can_be_foreseen(OptimizerKind kind) { return kind != OptimizerKind::kAdamW; }
 
-struct OptimizerSpec {
+struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kMomentum;
   float momentum = 0.9F;        // β1 of AdamW
   float second_moment = 0.95F;  // β2 of AdamW
@@ -33,7 +33,7 @@ inline constexpr float kAbsurd = 1e30F;
 
 class Optimizer {
  public:
-  Optimizer(const OptimizerSpec& spec, std::size_t elements);
+  Optimizer(const OptimizerOptions& spec, std::size_t elements);
 
   // A step of one part, in pieces: the factors that all of its pieces share.
   struct Step {
@@ -81,7 +81,7 @@ class Optimizer {
   void apply(const Step& step, std::span<float> first_state, std::span<float> second_state,
              std::span<float> parameters, std::span<const float> gradient) const;
 
-  OptimizerSpec spec_;
+  OptimizerOptions spec_;
   std::size_t elements_;
   std::vector<float> state_;
   std::map<std::size_t, float> steps_;  // of each part, by its first element; for AdamW

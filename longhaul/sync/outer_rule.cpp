@@ -20,15 +20,15 @@ constexpr std::string_view kResidual = "residual";
 // would be if it had not moved since its last message.
 class OuterRule final : public MergeRule {
  public:
-  OuterRule(const RuleSetup& setup, std::vector<float> shared, std::span<float> parameters,
+  OuterRule(const RuleOptions& options, std::vector<float> shared, std::span<float> parameters,
             Workers& workers)
-      : local_(setup.local),
+      : local_(options.local),
         shared_(std::move(shared)),
         outer_({.kind = local_.outer, .momentum = local_.outer_momentum}, shared_.size()),
         parameters_(parameters),
         workers_(workers),
-        unmerged_(shared_.size(), setup.parts) {
-    if (!setup.computes) return;
+        unmerged_(shared_.size(), options.parts) {
+    if (!options.computes) return;
     from_ = shared_;
     residual_.resize(shared_.size());
   }
@@ -134,9 +134,9 @@ class OuterRule final : public MergeRule {
 
 }  // namespace
 
-std::unique_ptr<MergeRule> make_outer_rule(const RuleSetup& setup, std::vector<float> shared,
+std::unique_ptr<MergeRule> make_outer_rule(const RuleOptions& options, std::vector<float> shared,
                                            std::span<float> parameters, Workers& workers) {
-  return std::make_unique<OuterRule>(setup, std::move(shared), parameters, workers);
+  return std::make_unique<OuterRule>(options, std::move(shared), parameters, workers);
 }
 
 }  // namespace longhaul

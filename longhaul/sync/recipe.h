@@ -19,7 +19,7 @@ namespace longhaul {
 struct Recipe {
   std::string_view name;
   std::string_view summary;
-  CodecSpec codec;
+  CodecOptions codec;
   bool keeps_residual = true;   // false: what the codec drops is lost
   float residual_decay = 1.0F;  // what the codec held back is multiplied by it after each round
   bool is_two_way = false;      // the mean is compressed too, by the same codec

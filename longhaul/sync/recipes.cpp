@@ -8,11 +8,11 @@
 namespace longhaul {
 namespace {
 
-constexpr CodecSpec kDenseFp32{.kind = CodecKind::kDense, .values = ValueFormat::kFp32};
-constexpr CodecSpec kDenseBf16{.kind = CodecKind::kDense, .values = ValueFormat::kBf16};
-constexpr CodecSpec kChunks2Bit{.kind = CodecKind::kChunkTopK, .values = ValueFormat::k2Bit};
-constexpr CodecSpec kDense4Bit{.kind = CodecKind::kDense, .values = ValueFormat::k4Bit};
-constexpr CodecSpec kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
+constexpr CodecOptions kDenseFp32{.kind = CodecKind::kDense, .values = ValueFormat::kFp32};
+constexpr CodecOptions kDenseBf16{.kind = CodecKind::kDense, .values = ValueFormat::kBf16};
+constexpr CodecOptions kChunks2Bit{.kind = CodecKind::kChunkTopK, .values = ValueFormat::k2Bit};
+constexpr CodecOptions kDense4Bit{.kind = CodecKind::kDense, .values = ValueFormat::k4Bit};
+constexpr CodecOptions kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
 
 // The more replicas are averaged, the less noise is in a mean, and the longer a step with it may
 // be.

@@ -19,32 +19,32 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 // What a hub's plan must be for this replica. With the caller's step the hub could not follow a
 // model that steps with mean gradients: only the caller knows its optimizer.
-Status check_hub_plan(const Plan& plan, const EngineSetup& setup) {
-  if (setup.local_step == LocalStep::kCallers && !has_local_steps(plan.merge))
+Status check_hub_plan(const Plan& plan, const EngineOptions& options) {
+  if (options.local_step == LocalStep::kCallers && !has_local_steps(plan.merge))
     return Error{ErrorCode::kMismatch, "merge rule " + std::string(name_of(plan.merge)) +
                                            " needs Longhaul's own optimizer over a hub"};
-  return check_plan(plan, setup);
+  return check_plan(plan, options);
 }
 
 }  // namespace
 
-Replica::Replica(Setup setup, Learner& learner, Membership& membership, Exchange& exchange)
-    : setup_(std::move(setup)),
+Replica::Replica(Options options, Learner& learner, Membership& membership, Exchange& exchange)
+    : options_(std::move(options)),
       learner_(learner),
       membership_(membership),
-      clock_(setup_.clock),
+      clock_(options_.clock),
       exchange_(exchange, clock_) {}
 
 std::unique_ptr<Engine> Replica::make_engine(const Plan& plan) {
-  EngineSetup setup = setup_.engine;
-  setup.recipe.plan = plan;
-  return std::make_unique<Engine>(setup, learner_.parameters(), exchange_, setup_.workers);
+  EngineOptions options = options_.engine;
+  options.recipe.plan = plan;
+  return std::make_unique<Engine>(options, learner_.parameters(), exchange_, options_.workers);
 }
 
 Status Replica::start(Deadline deadline) {
   const std::optional<Plan> told = LONGHAUL_TRY(membership_.first_plan(deadline));
-  const Plan plan = told.value_or(setup_.engine.recipe.plan);
-  Status fits = check_hub_plan(plan, setup_.engine);
+  const Plan plan = told.value_or(options_.engine.recipe.plan);
+  Status fits = check_hub_plan(plan, options_.engine);
   if (!fits.ok()) return std::move(fits).error().within("plan of the hub");
   engine_ = make_engine(plan);
   // Who comes late has the hub's state, and nothing before it: no checkpoint can be of the plan
@@ -53,9 +53,9 @@ Status Replica::start(Deadline deadline) {
 }
 
 Status Replica::resume(const State& checkpoint, SentUpdates sent) {
-  engine_ = make_engine(setup_.engine.recipe.plan);
+  engine_ = make_engine(options_.engine.recipe.plan);
   LONGHAUL_TRY(engine_->load(checkpoint));
-  Status fits = check_hub_plan(engine_->plan(), setup_.engine);
+  Status fits = check_hub_plan(engine_->plan(), options_.engine);
   if (!fits.ok()) return std::move(fits).error().within("checkpoint");
   sent_ = std::move(sent);
   sent_.erase(sent_.begin(), sent_.lower_bound({.step = engine_->steps_done()}));
@@ -81,7 +81,7 @@ Status Replica::replace_state() {
     replaced.residual += static_cast<double>(std::abs(held_back));
   const State state = membership_.take_snapshot();
   sent_.clear();
-  engine_ = make_engine(setup_.engine.recipe.plan);
+  engine_ = make_engine(options_.engine.recipe.plan);
   LONGHAUL_TRY(engine_->load_shared(state));
   ++restarts_;
   replaced.to_step = engine_->steps_done();
@@ -94,13 +94,13 @@ void Replica::compute(StepFacts& facts) {
   work_.begin(clock_.now());
   // Parts travel while others are computed. With a pace nothing is sent before it is over, as the
   // machine that it stands in for is slower.
-  const bool is_by_part = setup_.engine.local_step == LocalStep::kOurs && engine_->parts() > 1 &&
-                          setup_.step_time.count() == 0;
+  const bool is_by_part = options_.engine.local_step == LocalStep::kOurs && engine_->parts() > 1 &&
+                          options_.step_time.count() == 0;
   facts.loss = is_by_part ? compute_and_submit(learner_, *engine_) : learner_.compute_gradient();
   facts.passes = learner_.passes();
   TimePoint end = clock_.now();
-  if (setup_.step_time.count() > 0) {
-    const TimePoint due = work_.due(setup_.step_time);
+  if (options_.step_time.count() > 0) {
+    const TimePoint due = work_.due(options_.step_time);
     facts.was_late = end > due;
     pacer_.wait_until(due);
     end = std::max(end, due);  // the machine that it stands in for would not wake up late
@@ -118,7 +118,7 @@ Status Replica::submit(Stance stance) {
             .loss = facts_.loss};
   if (facts_.stance == Stance::kTakePart) {
     compute(facts_);
-    if (setup_.engine.local_step == LocalStep::kCallers) {
+    if (options_.engine.local_step == LocalStep::kCallers) {
       engine_->submit_moved();
     } else if (!engine_->is_half_done()) {
       engine_->submit(learner_.gradient());

@@ -41,19 +41,19 @@ struct StepFacts {
   std::optional<Replaced> replaced{};  // before it
 };
 
-// With our local step (EngineSetup::local_step) the learner computes gradients. With the caller's
+// With our local step (EngineOptions::local_step) the learner computes gradients. With the caller's
 // compute_gradient() makes the step itself: it moves the parameters, and gradient() is not asked
 // for. Such a replica never does a step again: docs/hub.md.
 class Replica {
  public:
-  struct Setup {
-    EngineSetup engine;
+  struct Options {
+    EngineOptions engine;
     Workers& workers;
     const Clock& clock;
     Seconds step_time{};  // a step works at least this long; 0: as long as it takes
   };
   // All outlive the replica.
-  Replica(Setup setup, Learner& learner, Membership& membership, Exchange& exchange);
+  Replica(Options options, Learner& learner, Membership& membership, Exchange& exchange);
 
   // Waits until the run starts: takes over its plan, or its state.
   Status start(Deadline deadline);
@@ -94,7 +94,7 @@ class Replica {
   void tell(const StepFacts& facts);
   [[nodiscard]] StepFacts at_the_end();
 
-  Setup setup_;
+  Options options_;
   Learner& learner_;
   Membership& membership_;
   const Clock& clock_;

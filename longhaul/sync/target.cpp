@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kSmoothed = 3;
 
-double metric_of(const TargetSettings& target, const EvalPoint& point) {
+double metric_of(const TargetOptions& target, const EvalPoint& point) {
   return target.metric == Metric::kLoss ? point.loss : point.accuracy;
 }
 
@@ -16,7 +16,7 @@ double metric_of(const TargetSettings& target, const EvalPoint& point) {
 
 std::string name_of(Metric metric) { return metric == Metric::kLoss ? "loss" : "accuracy"; }
 
-std::vector<double> smoothed_metric(const TargetSettings& target,
+std::vector<double> smoothed_metric(const TargetOptions& target,
                                     const std::vector<EvalPoint>& evaluations) {
   std::vector<double> means;
   for (std::size_t end = kSmoothed; end <= evaluations.size(); ++end) {
@@ -27,7 +27,7 @@ std::vector<double> smoothed_metric(const TargetSettings& target,
   return means;
 }
 
-std::optional<TargetReached> target_reached(const TargetSettings& target,
+std::optional<TargetReached> target_reached(const TargetOptions& target,
                                             const std::vector<EvalPoint>& evaluations) {
   const auto is_reached = [&](double value) {
     return target.metric == Metric::kLoss ? value <= target.value : value >= target.value;

@@ -14,7 +14,7 @@ namespace longhaul {
 enum class Metric : std::uint8_t { kAccuracy, kLoss };
 std::string name_of(Metric metric);  // as scenarios and events write it
 
-struct TargetSettings {
+struct TargetOptions {
   Metric metric = Metric::kAccuracy;
   double value = 0;
 };
@@ -32,12 +32,12 @@ struct TargetReached {
 };
 
 // The mean of the target's metric over each three evaluations in a row, the first at the third.
-std::vector<double> smoothed_metric(const TargetSettings& target,
+std::vector<double> smoothed_metric(const TargetOptions& target,
                                     const std::vector<EvalPoint>& evaluations);
 
 // The first time that the mean of the last three evaluations crosses the target, interpolated
 // between it and the mean before; empty while it has not.
-std::optional<TargetReached> target_reached(const TargetSettings& target,
+std::optional<TargetReached> target_reached(const TargetOptions& target,
                                             const std::vector<EvalPoint>& evaluations);
 
 }  // namespace longhaul

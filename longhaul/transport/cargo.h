@@ -79,7 +79,7 @@ struct Arrival {
   Seconds duration{};
 };
 
-struct CargoLimits {
+struct CargoOptions {
   std::size_t most_bytes = 0;      // of a transfer
   std::size_t most_transfers = 0;  // that may be incomplete at once
   std::size_t most_pending_bytes = std::numeric_limits<std::size_t>::max();  // of those, in all
@@ -88,7 +88,7 @@ struct CargoLimits {
 // Transfers on their way in. What a peer says is doubted: sizes, places, kinds.
 class IncomingCargo {
  public:
-  explicit IncomingCargo(const CargoLimits& limits) : limits_(limits) {}
+  explicit IncomingCargo(const CargoOptions& limits) : limits_(limits) {}
 
   // The transfer that this chunk completes, if it does.
   Result<std::optional<Arrival>> take(v1::Chunk& chunk, TimePoint now);
@@ -110,7 +110,7 @@ class IncomingCargo {
   };
   Result<Transfer*> transfer_of(const TransferId& id, const v1::Chunk& chunk, TimePoint now);
 
-  CargoLimits limits_;
+  CargoOptions limits_;
   std::map<TransferId, Transfer> transfers_;
   std::size_t pending_bytes_ = 0;  // of the transfers
 };

@@ -4,7 +4,7 @@
 
 namespace longhaul {
 
-Lanes::Lanes(const CargoLimits& limits, const std::optional<Bandwidth>& rate) : incoming_(limits) {
+Lanes::Lanes(const CargoOptions& limits, const std::optional<Bandwidth>& rate) : incoming_(limits) {
   if (rate) cap_.emplace(*rate);
 }
 

@@ -15,7 +15,7 @@ namespace longhaul {
 class Lanes {
  public:
   // `rate`: of what is sent, at most; nothing: as fast as the lanes take it.
-  explicit Lanes(const CargoLimits& limits, const std::optional<Bandwidth>& rate = std::nullopt);
+  explicit Lanes(const CargoOptions& limits, const std::optional<Bandwidth>& rate = std::nullopt);
 
   // A stream that is ready for chunks; reading from it begins.
   void add(StreamId id, StreamPtr stream);

@@ -42,7 +42,7 @@ class AccessTest : public testing::Test {
     return directory_ / name;
   }
 
-  [[nodiscard]] InviteRequest request(const std::string& name) const {
+  [[nodiscard]] InviteOptions request(const std::string& name) const {
     return {
         .name = name, .address = "hub.example.org:4242", .file = directory_ / (name + ".invite")};
   }

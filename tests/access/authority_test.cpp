@@ -106,7 +106,7 @@ TEST_F(Authority, RevocationHoldsForTheNextJoin) {
 
 TEST_F(Authority, AnInviteThatHasExpiredIsRefusedWhateverTlsHasSeen) {
   const fs::path keys = hub("hub");
-  InviteRequest wanted = request("berlin");
+  InviteOptions wanted = request("berlin");
   wanted.days = 1;
   ASSERT_TRUE(invite(keys, wanted, kToday).ok());
   const Invite berlin = read_invite(wanted.file, kToday).value();
@@ -118,7 +118,7 @@ TEST_F(Authority, AnInviteThatHasExpiredIsRefusedWhateverTlsHasSeen) {
 TEST_F(Authority, InvitesANameAgainOnlyWhenTold) {
   const fs::path keys = hub("hub");
   const Invite first = invited(keys, "berlin");
-  InviteRequest again = request("berlin");
+  InviteOptions again = request("berlin");
   again.file = directory_ / "again.invite";
   EXPECT_THAT(invite(keys, again, kToday).error().message, HasSubstr("--replace"));
   EXPECT_FALSE(fs::exists(again.file));
@@ -141,7 +141,7 @@ TEST_F(Authority, DoesNotOverwriteAFileUnasked) {
 TEST_F(Authority, ReplacesInvitesAndNotWhatElseLiesThere) {
   const fs::path keys = hub("hub");
   std::ofstream(directory_ / "berlin.invite") << "mine";
-  InviteRequest again = request("berlin");
+  InviteOptions again = request("berlin");
   again.replace = true;
   EXPECT_THAT(invite(keys, again, kToday).error().message, HasSubstr("--force"));
   EXPECT_EQ(content(directory_ / "berlin.invite"), "mine");
@@ -154,7 +154,7 @@ TEST_F(Authority, ReplacesInvitesAndNotWhatElseLiesThere) {
 
 TEST_F(Authority, WritesInvitesToFilesOnlyAndFollowsLinks) {
   const fs::path keys = hub("hub");
-  InviteRequest wanted = request("berlin");
+  InviteOptions wanted = request("berlin");
   wanted.is_forced = wanted.replace = true;
   for (const char* place : {"/dev/full", "/dev/stdout", "-"}) {
     wanted.file = place;
@@ -169,7 +169,7 @@ TEST_F(Authority, WritesInvitesToFilesOnlyAndFollowsLinks) {
 
 TEST_F(Authority, AFailedInviteInvitesNobody) {
   const fs::path keys = hub("hub");
-  InviteRequest wanted = request("berlin");
+  InviteOptions wanted = request("berlin");
   wanted.file = directory_ / "none" / "berlin.invite";
   EXPECT_FALSE(invite(keys, wanted, kToday).ok());
   wanted.file = directory_;
@@ -179,7 +179,7 @@ TEST_F(Authority, AFailedInviteInvitesNobody) {
 
 TEST_F(Authority, InvitesLastAsLongAsAsked) {
   const fs::path keys = hub("hub");
-  InviteRequest wanted = request("berlin");
+  InviteOptions wanted = request("berlin");
   EXPECT_EQ(invite(keys, wanted, kToday)->expires, kToday + days(365));
   wanted = request("oslo");
   wanted.days = 30;
@@ -198,7 +198,7 @@ TEST_F(Authority, AddsANewHostToTheHubsCertificateAndKeepsItsKey) {
   const fs::path keys = hub("hub");
   const HubKeys before = load_hub_keys(keys, kToday).value();
   EXPECT_FALSE(invite(keys, request("berlin"), kToday)->is_host_new);
-  InviteRequest wanted = request("oslo");
+  InviteOptions wanted = request("oslo");
   wanted.address = "[2001:DB8::7]:4242";
   const Result<Invited> invited = invite(keys, wanted, kToday);
   ASSERT_TRUE(invited.ok());

@@ -22,7 +22,7 @@ Identity root_of(const std::string& name) {
   return {.certificate_pem = sign_root(key, name, kOneYear).value(), .key_pem = key};
 }
 
-Identity leaf_of(const Identity& root, const CertificateRequest& request) {
+Identity leaf_of(const Identity& root, const CertificateOptions& request) {
   const std::string key = make_key().value();
   return {.certificate_pem = sign(root, request, key).value(), .key_pem = key};
 }

@@ -22,7 +22,7 @@ Invite fresh_invite(const std::string& name) {
   const Identity root{.certificate_pem = sign_root(root_key, "authority", validity).value(),
                       .key_pem = root_key};
   const std::string key = make_key().value();
-  const CertificateRequest request{.common_name = name, .validity = validity};
+  const CertificateOptions request{.common_name = name, .validity = validity};
   return {.name = name,
           .address = "hub.example.org:4242",
           .token = random_hex(kSecretBytes),

@@ -16,7 +16,7 @@ struct Seen {
   std::size_t under_way = 0;
 };
 
-Seen run_through(const FaultSettings& settings, Seconds* over = nullptr) {
+Seen run_through(const FaultOptions& settings, Seconds* over = nullptr) {
   Faults faults(settings, 3);
   Seen seen;
   std::map<std::size_t, int> by_slot;

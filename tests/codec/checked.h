@@ -16,7 +16,7 @@ inline CheckedPayload checked(ByteBuffer bytes, std::size_t elements) {
 
 inline CheckedPayload dense(std::vector<float> values) {
   Workers alone;
-  constexpr CodecSpec kFp32{.kind = CodecKind::kDense, .values = ValueFormat::kFp32};
+  constexpr CodecOptions kFp32{.kind = CodecKind::kDense, .values = ValueFormat::kFp32};
   ByteBuffer bytes = make_codec(kFp32, {}, alone)->take({.residual = values});
   return checked(std::move(bytes), values.size());
 }

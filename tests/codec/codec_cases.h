@@ -12,7 +12,7 @@
 namespace longhaul {
 
 struct CodecCase {
-  CodecSpec spec;
+  CodecOptions spec;
   double keep_ratio = 1.0;
 
   [[nodiscard]] std::string name() const {

@@ -28,7 +28,7 @@ bool must_contract(CodecKind kind) {
          kind == CodecKind::kChunkTopK;
 }
 
-bool sends_exact_values(const CodecSpec& spec) {
+bool sends_exact_values(const CodecOptions& spec) {
   return spec.values == ValueFormat::kFp32 && spec.kind != CodecKind::kLowRank &&
          spec.kind != CodecKind::kSharedLowRank;
 }
@@ -150,8 +150,8 @@ TEST_P(EachCodec, GivesTheSameBitsOnEverySimdTarget) {
 }
 
 TEST_P(EachCodec, IsReadFromItsName) {
-  const CodecSpec& spec = GetParam().spec;
-  const Result<CodecSpec> parsed = parse_codec(spec.name());
+  const CodecOptions& spec = GetParam().spec;
+  const Result<CodecOptions> parsed = parse_codec(spec.name());
   ASSERT_TRUE(parsed.ok());
   EXPECT_EQ(parsed->kind, spec.kind);
   EXPECT_EQ(parsed->values, spec.values);

@@ -30,7 +30,7 @@ TEST(ParseCodec, GivesTheUsualFormatWhereNoneIsNamed) {
 
 TEST(ParseCodec, SaysWhatItExpectedAndWhatItGot) {
   for (const std::string_view name : {"", "top", "top_k ", "Top_k", "/bf16"}) {
-    const Result<CodecSpec> parsed = parse_codec(name);
+    const Result<CodecOptions> parsed = parse_codec(name);
     ASSERT_FALSE(parsed.ok()) << name;
     EXPECT_EQ(parsed.error().code, ErrorCode::kInvalidArgument);
     EXPECT_NE(parsed.error().message.find("chunk_top_k"), std::string::npos);
@@ -164,7 +164,7 @@ TEST(Threshold, SendsExactlyWhatReachesTheThreshold) {
   EXPECT_EQ(residual[69'999], 0.0F);
 }
 
-TEST(TakeRequest, WithARatioOutsideItsRangeIsOurBug) {
+TEST(TakeOptions, WithARatioOutsideItsRangeIsOurBug) {
   Workers workers(1);
   std::vector<float> update(100, 1.0F);
   for (const CodecKind kind : {CodecKind::kTopK, CodecKind::kChunkTopK}) {

@@ -93,7 +93,7 @@ LayerTable golden_layers() {
 ByteBuffer encode(const Golden& golden) {
   Workers workers;
   std::vector<float> residual = golden_input(golden.elements);
-  const Result<CodecSpec> spec = parse_codec(golden.codec);
+  const Result<CodecOptions> spec = parse_codec(golden.codec);
   return make_codec(spec.value(), golden_layers(), workers)
       ->take({.residual = residual, .keep_ratio = golden.keep_ratio, .seed = 0x5EED});
 }

@@ -12,7 +12,7 @@
 
 namespace longhaul {
 
-inline ByteBuffer encoded(const CodecSpec& spec, double keep_ratio, std::size_t elements,
+inline ByteBuffer encoded(const CodecOptions& spec, double keep_ratio, std::size_t elements,
                           std::uint64_t seed) {
   Workers workers(1);
   std::vector<float> update = testing_data::normal_update(elements, seed);

@@ -85,10 +85,10 @@ class HandConnector final : public Connector {
 
 class ClientCoreTest : public ::testing::Test {
  protected:
-  explicit ClientCoreTest(ClientSetup setup = {.name = "me",
-                                               .elements = kClientElements,
-                                               .initial = shared(ByteBuffer(16))})
-      : core_(std::move(setup), connector_, std::make_shared<DeafInbox>(), errands_, news_) {}
+  explicit ClientCoreTest(ClientOptions options = {.name = "me",
+                                                   .elements = kClientElements,
+                                                   .initial = shared(ByteBuffer(16))})
+      : core_(std::move(options), connector_, std::make_shared<DeafInbox>(), errands_, news_) {}
   void SetUp() override { connect(); }
 
   void tick(Seconds by = Seconds(0)) {

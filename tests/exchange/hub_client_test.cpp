@@ -125,15 +125,15 @@ class HubClientTest : public ::testing::Test {
     cargo({.cargo = Cargo::kSnapshot, .restarts = 1}, to_bytes(snapshot));
   }
   // Reads a checkpoint that was saved before that step.
-  [[nodiscard]] ClientSetup saved_before(std::uint64_t step) const {
+  [[nodiscard]] ClientOptions saved_before(std::uint64_t step) const {
     State checkpoint;
     checkpoint.values = {{"version", kSavedVersion},
                          {"step", step},
                          {"next_round", std::vector<std::uint64_t>{step, 0}}};
     client_.save(checkpoint);
-    ClientSetup setup{.elements = kElements};
-    EXPECT_TRUE(stand_at(checkpoint, setup).ok());
-    return setup;
+    ClientOptions options{.elements = kElements};
+    EXPECT_TRUE(stand_at(checkpoint, options).ok());
+    return options;
   }
   [[nodiscard]] std::optional<Attendance> attendance_saved_before(std::uint64_t step) const {
     return saved_before(step).attendance;
@@ -255,7 +255,7 @@ TEST_F(HubClientTest, ComesBackToWhereItsCheckpointStands) {
   submit(1, 2);
   close(0, checked(payload_of(1)).digest());
   ASSERT_TRUE(client_.collect({.step = 0}, limit()).ok());
-  const ClientSetup back = saved_before(1);
+  const ClientOptions back = saved_before(1);
   EXPECT_FALSE(back.is_fresh);
   EXPECT_EQ(back.run, kRun);
   EXPECT_EQ(back.step, 1U);

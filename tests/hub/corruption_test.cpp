@@ -33,14 +33,14 @@ struct Case {
   std::uint64_t first_seed;
 };
 
-HubSetup setup_of(const Case& which, const std::filesystem::path& directory) {
-  HubSetup setup = testing::desk_setup(which.recipe, 1);
-  setup.training.engine.recipe.local = {};
-  setup.training.engine.recipe.plan.period_steps = 1;
-  setup.training.engine.recipe.plan.delay_steps = which.delay_steps;
-  setup.training.directory = directory;
-  setup.training.journal.log_rounds = 8;
-  return setup;
+HubOptions setup_of(const Case& which, const std::filesystem::path& directory) {
+  HubOptions options = testing::desk_options(which.recipe, 1);
+  options.training.engine.recipe.local = {};
+  options.training.engine.recipe.plan.period_steps = 1;
+  options.training.engine.recipe.plan.delay_steps = which.delay_steps;
+  options.training.directory = directory;
+  options.training.journal.log_rounds = 8;
+  return options;
 }
 
 ByteBuffer payload_of(std::uint64_t step) {
@@ -81,7 +81,7 @@ class DamagedHub {
     SCOPED_TRACE("corruption " + std::to_string(seed) + " " + what);
     testing::put_files(files, directory_);
     const std::uint64_t reach = reach_of(files);
-    const Result<LastModel> model = last_model(training_setup());
+    const Result<LastModel> model = last_model(training_options());
     HubDesk desk(setup_of(which_, directory_));
     const Status resumed = desk.core.resume();
     if (!resumed.ok()) return check_refusal(resumed.error().message, files, reach);
@@ -96,10 +96,10 @@ class DamagedHub {
   std::size_t refused = 0;
 
  private:
-  [[nodiscard]] TrainingSetup training_setup() const {
-    TrainingSetup setup = setup_of(which_, directory_).training;
-    setup.run = run_;
-    return setup;
+  [[nodiscard]] TrainingOptions training_options() const {
+    TrainingOptions options = setup_of(which_, directory_).training;
+    options.run = run_;
+    return options;
   }
 
   // Ends like a kill: nothing is written after the last round.
@@ -179,7 +179,7 @@ class DamagedHub {
   void check_model(const HubDesk& desk, std::uint64_t reach) const {
     ASSERT_TRUE(desk.core.status().is_started) << "the run would begin anew";
     ASSERT_EQ(desk.core.status().next_round, reach);
-    const Result<LastModel> model = last_model(training_setup());
+    const Result<LastModel> model = last_model(training_options());
     ASSERT_TRUE(model.ok()) << model.error().message;
     EXPECT_EQ(digest_of(model->model->shared()), digests_[reach]);
   }
@@ -214,10 +214,10 @@ class DamagedHub {
   }
   // The user has read it, and wants to go on. What is damaged stays for others to look at.
   void accept(const Files& files, std::uint64_t reach) const {
-    HubSetup setup = setup_of(which_, directory_);
-    setup.training.accepts_loss = true;
+    HubOptions options = setup_of(which_, directory_);
+    options.training.accepts_loss = true;
     {
-      HubDesk desk(setup);
+      HubDesk desk(options);
       const Status resumed = desk.core.resume();
       ASSERT_TRUE(resumed.ok()) << resumed.error().message;
       check_model(desk, reach);

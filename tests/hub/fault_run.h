@@ -20,7 +20,7 @@ namespace longhaul::testing {
 
 class FaultRun {
  public:
-  FaultRun(HubRunSetup setup, std::uint64_t seed) : setup_(std::move(setup)), random_(seed) {
+  FaultRun(HubRunOptions setup, std::uint64_t seed) : setup_(std::move(setup)), random_(seed) {
     std::filesystem::remove_all(setup_.directory);
     start_hub();
     for (std::size_t slot = 0; slot < setup_.replicas; ++slot) start(slot);
@@ -156,7 +156,7 @@ class FaultRun {
       options.watcher = [ledger = setup_.ledger](const RoundNews& news) {
         ledger->closed(news.outcome);
       };
-    hub_ = Hub::start(hub_setup_of(setup_), clock_, Log(LogLevel::kOff), options).value();
+    hub_ = Hub::start(hub_options_of(setup_), clock_, Log(LogLevel::kOff), options).value();
     board_.connect(hub_.get());
   }
   void start(std::size_t slot) {
@@ -167,7 +167,7 @@ class FaultRun {
     replicas_[slot] = std::make_unique<TestReplica>(setup_, slot, board_, saved_[slot]);
   }
 
-  HubRunSetup setup_;
+  HubRunOptions setup_;
   std::mt19937_64 random_;
   SystemClock clock_;
   Pacer pacer_;

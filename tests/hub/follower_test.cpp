@@ -15,16 +15,16 @@ using testing::QuadraticWorkload;
 
 constexpr std::uint64_t kSteps = 80;
 
-std::unique_ptr<Follower> follower_of(const EngineSetup& setup, const Workload& workload) {
+std::unique_ptr<Follower> follower_of(const EngineOptions& options, const Workload& workload) {
   const auto initial = workload.initial_parameters();
-  return std::make_unique<Follower>(setup, std::vector<float>(initial.begin(), initial.end()),
+  return std::make_unique<Follower>(options, std::vector<float>(initial.begin(), initial.end()),
                                     kSteps);
 }
 
 // As a hub does that was killed: all that it knows of the model is its snapshot.
-std::unique_ptr<Follower> reopened(const EngineSetup& setup, const State& state) {
+std::unique_ptr<Follower> reopened(const EngineOptions& options, const State& state) {
   auto follower = std::make_unique<Follower>(
-      setup, std::vector<float>(state.tensors.at("shared").size()), kSteps);
+      options, std::vector<float>(state.tensors.at("shared").size()), kSteps);
   EXPECT_TRUE(follower->load(state).ok());
   return follower;
 }
@@ -55,12 +55,13 @@ TEST_P(FollowerTest, HasTheModelOfTheReplicasWhateverThePlan) {
   std::mt19937_64 random(5);
   std::size_t compared = 0;
   for (int trial = 0; trial < 8; ++trial) {
-    const EngineSetup setup = testing::random_run_setup(find_recipe(GetParam()).value(), random);
+    const EngineOptions options =
+        testing::random_run_options(find_recipe(GetParam()).value(), random);
     QuadraticWorkload workload(testing::kRunElements, random());
-    follower_ = follower_of(setup, workload);
-    Cluster cluster(setup, workload, {1, 2});
+    follower_ = follower_of(options, workload);
+    Cluster cluster(options, workload, {1, 2});
     follow(cluster);
-    testing::Script script(setup.recipe, random());
+    testing::Script script(options.recipe, random());
     for (int step = 0; step < static_cast<int>(kSteps); ++step) {
       script.step(cluster);
       const Engine& replica = *cluster.replicas[0].engine;
@@ -71,7 +72,7 @@ TEST_P(FollowerTest, HasTheModelOfTheReplicasWhateverThePlan) {
       if (random() % 8 != 0) continue;
       // A hub that was killed has the snapshot, and the rounds that it had not merged.
       if (follower_->next_round() != follower_->next_to_close()) continue;
-      follower_ = reopened(setup, follower_->save());
+      follower_ = reopened(options, follower_->save());
     }
     cluster.settle();
     const std::uint64_t undrained = digest_of(cluster.replicas[0].engine->shared());
@@ -79,7 +80,7 @@ TEST_P(FollowerTest, HasTheModelOfTheReplicasWhateverThePlan) {
     EXPECT_EQ(follower_->step(), kSteps);
     EXPECT_EQ(digest_of(follower_->shared()), digest_of(cluster.replicas[0].engine->shared()));
     // Killed now, it does not take a replica that has not drained for one with another model.
-    EXPECT_EQ(reopened(setup, follower_->save())->digest_before(kSteps).value_or(undrained),
+    EXPECT_EQ(reopened(options, follower_->save())->digest_before(kSteps).value_or(undrained),
               undrained);
   }
   EXPECT_GT(compared, 20U);
@@ -89,10 +90,10 @@ TEST_P(FollowerTest, HasTheModelOfTheReplicasWhateverThePlan) {
 // It stands at the end of the first period from the start, with steps behind it in which the digest
 // is compared.
 TEST(Follower, KilledInTheFirstPeriodTakesNobodysModelForAnother) {
-  const EngineSetup setup{.recipe = find_recipe("diloco").value(), .lr = {.peak = 0.02}};
+  const EngineOptions options{.recipe = find_recipe("diloco").value(), .lr = {.peak = 0.02}};
   QuadraticWorkload workload(testing::kRunElements);
-  const std::unique_ptr<Follower> before = follower_of(setup, workload);
-  const std::unique_ptr<Follower> after = reopened(setup, before->save());
+  const std::unique_ptr<Follower> before = follower_of(options, workload);
+  const std::unique_ptr<Follower> after = reopened(options, before->save());
   EXPECT_EQ(after->step(), before->step());
   for (std::uint64_t step = 0; step <= before->step(); ++step) {
     const auto digest = after->digest_before(step);

@@ -9,7 +9,7 @@ namespace longhaul {
 namespace {
 
 using testing::FaultRun;
-using testing::HubRunSetup;
+using testing::HubRunOptions;
 using testing::Ledger;
 using testing::soon;
 
@@ -21,7 +21,7 @@ struct CallersCase {
   int delay_steps = 0;
   int fragments = 1;
   // Sparse, with values as they are: what a replica sends leaves no rounding behind.
-  CodecSpec codec{.kind = CodecKind::kTopK, .values = ValueFormat::kFp32};
+  CodecOptions codec{.kind = CodecKind::kTopK, .values = ValueFormat::kFp32};
 
   // An anchor has no residual: replicas tell where they are. Signs leave a residual everywhere.
   [[nodiscard]] bool has_books() const {
@@ -58,7 +58,7 @@ class HubCallersStep : public ::testing::TestWithParam<CallersCase> {
   HubCallersStep() { std::filesystem::create_directories(logs_); }
   ~HubCallersStep() override { std::filesystem::remove_all(logs_); }
 
-  HubRunSetup setup() {
+  HubRunOptions options() {
     return {.elements = kCallersElements,
             .steps = 400,
             .lr = 0.02,
@@ -87,7 +87,7 @@ class HubCallersStep : public ::testing::TestWithParam<CallersCase> {
 };
 
 TEST_P(HubCallersStep, NoStepIsDoneAgainAndNothingCountsTwiceAmongFaultsOfAllKinds) {
-  HubRunSetup hasty = setup();
+  HubRunOptions hasty = options();
   hasty.policy = {.quorum = 0.6};
   hasty.steps = 1200;
   FaultRun run(hasty, 21);
@@ -100,7 +100,7 @@ TEST_P(HubCallersStep, NoStepIsDoneAgainAndNothingCountsTwiceAmongFaultsOfAllKin
 // With all replicas in every round their mean is where they began minus the mean of all their
 // steps, but for those that were lost.
 TEST_P(HubCallersStep, TheMeanOfReplicasIsWhereTheirStepsLedButForThoseLost) {
-  HubRunSetup all = setup();
+  HubRunOptions all = options();
   all.policy = {.least = 3};
   all.save_every = 50;
   FaultRun run(all, 22);

@@ -8,13 +8,13 @@ namespace longhaul {
 namespace {
 
 using testing::FaultRun;
-using testing::HubRunSetup;
+using testing::HubRunOptions;
 using testing::Ledger;
 using testing::name_of_test;
 
 constexpr std::size_t kElements = 64;
 
-HubRunSetup conserving_setup(const std::string& recipe, Ledger& ledger) {
+HubRunOptions conserving_options(const std::string& recipe, Ledger& ledger) {
   return {.recipe = recipe,
           .elements = kElements,
           .lr = recipe == "dd-ef-sgd" || recipe == "deco"
@@ -37,7 +37,7 @@ class HubConservation : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(HubConservation, HoldsThroughBrokenLinksAndHubsThatAreKilled) {
   Ledger ledger(kElements, testing::parts_of(GetParam(), kElements));
-  FaultRun run(conserving_setup(GetParam(), ledger), 11);
+  FaultRun run(conserving_options(GetParam(), ledger), 11);
   ASSERT_TRUE(run.reaches(50));
   for (int i = 0; i < 30; ++i) run.fault(false);
   ASSERT_TRUE(run.finishes());
@@ -59,17 +59,17 @@ class HubConservationToTheEnd : public ::testing::TestWithParam<std::tuple<std::
 TEST_P(HubConservationToTheEnd, HoldsThroughFaultsOfAllKindsInTheMidstOfEachOther) {
   const auto& [recipe, seed] = GetParam();
   Ledger ledger(kElements, testing::parts_of(recipe, kElements));
-  HubRunSetup setup = conserving_setup(recipe, ledger);
-  setup.directory += "_to_the_end_" + std::to_string(seed);
-  setup.is_open_ended = false;
-  setup.steps = 600;
-  setup.save_every = 20;
-  setup.may_look_ahead = false;
-  setup.patience = Seconds(0.5);  // whoever is cut off at the end cannot take its leave
-  FaultRun run(setup, static_cast<std::uint64_t>(seed));
+  HubRunOptions options = conserving_options(recipe, ledger);
+  options.directory += "_to_the_end_" + std::to_string(seed);
+  options.is_open_ended = false;
+  options.steps = 600;
+  options.save_every = 20;
+  options.may_look_ahead = false;
+  options.patience = Seconds(0.5);  // whoever is cut off at the end cannot take its leave
+  FaultRun run(options, static_cast<std::uint64_t>(seed));
   ASSERT_TRUE(run.finishes_among_faults());
   run.expect_one_model();
-  EXPECT_EQ(run.replica(0).engine().steps_done(), setup.steps);
+  EXPECT_EQ(run.replica(0).engine().steps_done(), options.steps);
   testing::expect_books_in_order(run, ledger);
 }
 
@@ -86,10 +86,10 @@ INSTANTIATE_TEST_SUITE_P(Hub, HubConservationToTheEnd,
 // What a killed replica had not sent is its own loss; what the hub took is in one mean.
 TEST(HubConservation, WhatTheHubTookIsInOneMeanThoughReplicasAreKilled) {
   Ledger ledger(kElements);
-  HubRunSetup setup = conserving_setup("dd-ef-sgd", ledger);
-  setup.directory += "_killed";
-  setup.journal = {.rounds = 12, .log_rounds = 30};
-  FaultRun run(setup, 12);
+  HubRunOptions options = conserving_options("dd-ef-sgd", ledger);
+  options.directory += "_killed";
+  options.journal = {.rounds = 12, .log_rounds = 30};
+  FaultRun run(options, 12);
   ASSERT_TRUE(run.reaches(50));
   for (int i = 0; i < 40; ++i) run.fault(true);
   ASSERT_TRUE(run.finishes());
@@ -101,11 +101,11 @@ TEST(HubConservation, WhatTheHubTookIsInOneMeanThoughReplicasAreKilled) {
 // The same with checkpoints, from which those that were killed go on.
 TEST(HubConservation, WhatTheHubTookIsInOneMeanThoughReplicasAreKilledAndResume) {
   Ledger ledger(kElements);
-  HubRunSetup setup = conserving_setup("dd-ef-sgd", ledger);
-  setup.directory += "_resumed";
-  setup.journal = {.rounds = 60, .log_rounds = 30};
-  setup.save_every = 20;
-  FaultRun run(setup, 14);
+  HubRunOptions options = conserving_options("dd-ef-sgd", ledger);
+  options.directory += "_resumed";
+  options.journal = {.rounds = 60, .log_rounds = 30};
+  options.save_every = 20;
+  FaultRun run(options, 14);
   ASSERT_TRUE(run.reaches(50));
   for (int i = 0; i < 60; ++i) run.fault(true);
   ASSERT_TRUE(run.finishes());
@@ -116,10 +116,10 @@ TEST(HubConservation, WhatTheHubTookIsInOneMeanThoughReplicasAreKilledAndResume)
 
 TEST(HubConservation, NoticesAReturnedUpdateThatIsIgnored) {
   Ledger ledger(kElements);
-  HubRunSetup setup = conserving_setup("static", ledger);
-  setup.directory += "_ignored";
-  setup.loses_returned = true;
-  FaultRun run(setup, 13);
+  HubRunOptions options = conserving_options("static", ledger);
+  options.directory += "_ignored";
+  options.loses_returned = true;
+  FaultRun run(options, 13);
   ASSERT_TRUE(run.reaches(50));
   run.cut_or_restore(1);
   const std::uint64_t from = run.status().next_round;

@@ -12,15 +12,15 @@ namespace longhaul {
 namespace {
 
 using testing::dense_payload;
-using testing::desk_setup;
+using testing::desk_options;
 using testing::HubDesk;
 using testing::join_frame;
 using testing::slots_in;
 
 TEST(HubCore, WeightsAreTheScenariosBySlot) {
-  HubSetup setup = desk_setup();
-  setup.weights = {1, 3};
-  HubDesk desk(std::move(setup));
+  HubOptions options = desk_options();
+  options.weights = {1, 3};
+  HubDesk desk(std::move(options));
   const std::vector<HubDesk::Joined> all = desk.start();
   desk.update(all[0], 0, dense_payload(1));
   desk.update(all[1], 0, dense_payload(5));
@@ -32,11 +32,11 @@ TEST(HubCore, WeightsAreTheScenariosBySlot) {
   EXPECT_EQ(mean, std::vector<float>(testing::kDeskElements, 4.0F));
 }
 
-HubSetup desk_with_periods(int period, int delay) {
-  HubSetup setup = desk_setup("local-sgd");
-  setup.training.engine.recipe.plan.period_steps = period;
-  setup.training.engine.recipe.plan.delay_steps = delay;
-  return setup;
+HubOptions desk_with_periods(int period, int delay) {
+  HubOptions options = desk_options("local-sgd");
+  options.training.engine.recipe.plan.period_steps = period;
+  options.training.engine.recipe.plan.delay_steps = delay;
+  return options;
 }
 
 TEST(HubCore, ClosesARoundAtTheEndOfEachPeriod) {
@@ -243,10 +243,10 @@ TEST(HubCore, AJournalThatCannotBeWrittenEndsTheRunAndNobodyStartsAnother) {
   const std::filesystem::path directory =
       std::filesystem::path(::testing::TempDir()) / "longhaul_hub_core_no_journal";
   std::filesystem::remove_all(directory);
-  HubSetup setup = desk_setup("d-sgd", 1);
-  setup.training.directory = directory;
-  setup.training.journal.log_rounds = 2;
-  HubDesk desk(std::move(setup));
+  HubOptions options = desk_options("d-sgd", 1);
+  options.training.directory = directory;
+  options.training.journal.log_rounds = 2;
+  HubDesk desk(std::move(options));
   const HubDesk::Joined a = desk.start(1).front();
   std::filesystem::remove_all(directory);
   std::ofstream(directory) << "a file";

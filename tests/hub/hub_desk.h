@@ -26,7 +26,7 @@ constexpr std::size_t kDeskElements = 4;
 
 inline std::vector<float> desk_model() { return {1, 2, 3, 4}; }
 
-inline HubSetup desk_setup(const std::string& recipe = "d-sgd", std::size_t replicas = 2) {
+inline HubOptions desk_options(const std::string& recipe = "d-sgd", std::size_t replicas = 2) {
   return {.training = {.engine = {.recipe = find_recipe(recipe).value(),
                                   .layers = {{.name = "all", .count = kDeskElements}}},
                        .replicas = replicas},
@@ -67,8 +67,8 @@ inline std::vector<std::size_t> slots_in(const RoundOutcome& round) {
 
 class HubDesk {
  public:
-  explicit HubDesk(HubSetup setup = desk_setup(), LogLevel level = LogLevel::kOff)
-      : core(std::move(setup), workers_, errands, Log(level)) {
+  explicit HubDesk(HubOptions options = desk_options(), LogLevel level = LogLevel::kOff)
+      : core(std::move(options), workers_, errands, Log(level)) {
     core.watch([this](const RoundNews& news) {
       if (news.evaluation) return evaluations.push_back(*news.evaluation);
       rounds.push_back(news.outcome);

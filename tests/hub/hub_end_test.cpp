@@ -7,17 +7,17 @@ namespace longhaul {
 namespace {
 
 using testing::dense_payload;
-using testing::desk_setup;
+using testing::desk_options;
 using testing::HubDesk;
 using testing::join_frame;
 
 class HubEnd : public ::testing::Test {
  protected:
-  static HubSetup setup() {
-    HubSetup setup = desk_setup();
-    setup.training.steps = 1;
-    setup.silence = Seconds(1000);
-    return setup;
+  static HubOptions options() {
+    HubOptions options = desk_options();
+    options.training.steps = 1;
+    options.silence = Seconds(1000);
+    return options;
   }
   void close_the_only_round() {
     for (const HubDesk::Joined& one : all_) desk_.update(one, 0, dense_payload(1));
@@ -33,7 +33,7 @@ class HubEnd : public ::testing::Test {
     return desk_.core.status().is_finished;
   }
 
-  HubDesk desk_{setup()};
+  HubDesk desk_{options()};
   std::vector<HubDesk::Joined> all_ = desk_.start();
 };
 
@@ -66,9 +66,9 @@ TEST_F(HubEnd, EveryoneHearsWhyTheRunEnds) {
   desk_.core.finish(v1::CAUSE_STOPPED);
   EXPECT_FALSE(all_[0].control.stream->take(Frame::kFinish)) << "it is the last step anyway";
   HubDesk longer([] {
-    HubSetup setup = HubEnd::setup();
-    setup.training.steps = 100;
-    return setup;
+    HubOptions options = HubEnd::options();
+    options.training.steps = 100;
+    return options;
   }());
   const std::vector<HubDesk::Joined> all = longer.start();
   EXPECT_EQ(all[0].control.stream->take(Frame::kFinish)->finish().cause(), v1::CAUSE_STEPS);
@@ -89,7 +89,7 @@ TEST_F(HubEnd, AHubThatStopsDoesNotWaitForWhoIsAway) {
 }
 
 TEST_F(HubEnd, BeforeTheStartAHubStopsAtOnce) {
-  HubDesk desk(setup());
+  HubDesk desk(options());
   desk.core.finish(v1::CAUSE_STOPPED);
   desk.advance(Seconds(0.1));
   EXPECT_TRUE(desk.core.status().is_finished);
@@ -97,7 +97,7 @@ TEST_F(HubEnd, BeforeTheStartAHubStopsAtOnce) {
 }
 
 TEST_F(HubEnd, OnlyThoseWhoAreAwaitedComeToAHubThatStops) {
-  HubSetup longer = setup();
+  HubOptions longer = options();
   longer.training.steps = 100;
   longer.training.policy.least = 2;
   longer.training.replicas = 3;
@@ -118,7 +118,7 @@ TEST_F(HubEnd, OnlyThoseWhoAreAwaitedComeToAHubThatStops) {
 }
 
 TEST_F(HubEnd, WhoIsNewToARunThatIsDoneIsToldSo) {
-  HubSetup three = setup();
+  HubOptions three = options();
   three.training.replicas = 3;
   HubDesk desk(three);
   for (const HubDesk::Joined& one : desk.start()) desk.update(one, 0, dense_payload(1));

@@ -7,14 +7,14 @@ namespace longhaul {
 namespace {
 
 using testing::dense_payload;
-using testing::desk_setup;
+using testing::desk_options;
 using testing::HubDesk;
 using testing::join_frame;
 
-HubSetup setup_of_four_with_two() {
-  HubSetup setup = desk_setup("d-sgd", 4);
-  setup.start_with = 2;
-  return setup;
+HubOptions setup_of_four_with_two() {
+  HubOptions options = desk_options("d-sgd", 4);
+  options.start_with = 2;
+  return options;
 }
 
 class BusyHubTest : public ::testing::Test {
@@ -145,9 +145,9 @@ TEST(HubStart, IsAnErrandThatNobodyWaitsFor) {
 TEST(HubStart, TheLogSaysHowFarALargeModelIs) {
   constexpr std::size_t kManyElements = 10'000;
   ::testing::internal::CaptureStderr();
-  HubSetup setup = desk_setup();
-  setup.training.engine.layers = {{.name = "all", .count = kManyElements}};
-  HubDesk desk(std::move(setup), LogLevel::kInfo);
+  HubOptions options = desk_options();
+  options.training.engine.layers = {{.name = "all", .count = kManyElements}};
+  HubDesk desk(std::move(options), LogLevel::kInfo);
   Frame join = join_frame("replica-0");
   join.mutable_join()->set_elements(kManyElements);
   const HubDesk::Joined first = desk.join(join);

@@ -11,18 +11,18 @@ namespace longhaul {
 namespace {
 
 using testing::dense_payload;
-using testing::desk_setup;
+using testing::desk_options;
 using testing::HubDesk;
 
-HubSetup evaluating(std::size_t replicas = 3) {
-  HubSetup setup = desk_setup("d-sgd", replicas);
-  setup.training.steps = 100;
-  setup.training.engine.lr.steps = 100;
-  setup.silence = Seconds(1000);
-  setup.evaluates = true;
-  setup.target = {.metric = Metric::kAccuracy, .value = 0.8};
-  setup.ends_at_target = true;
-  return setup;
+HubOptions evaluating(std::size_t replicas = 3) {
+  HubOptions options = desk_options("d-sgd", replicas);
+  options.training.steps = 100;
+  options.training.engine.lr.steps = 100;
+  options.silence = Seconds(1000);
+  options.evaluates = true;
+  options.target = {.metric = Metric::kAccuracy, .value = 0.8};
+  options.ends_at_target = true;
+  return options;
 }
 
 v1::Evaluation scored(std::uint64_t step, double accuracy) {
@@ -189,9 +189,9 @@ TEST_F(HubEvaluations, OneThatDiesBeforeTheClosingScoreLeavesItToTheNext) {
 }
 
 TEST(HubTarget, CountsForNothingIfTheRunIsToDoAllItsSteps) {
-  HubSetup setup = evaluating(1);
-  setup.ends_at_target = false;
-  HubDesk desk(std::move(setup));
+  HubOptions options = evaluating(1);
+  options.ends_at_target = false;
+  HubDesk desk(std::move(options));
   const std::vector<HubDesk::Joined> all = desk.start(1);
   for (std::uint64_t step = 0; step < 5; ++step) {
     desk.update(all[0], step, dense_payload(0.01F));
@@ -209,10 +209,10 @@ TEST(HubTarget, CountsForNothingIfTheRunIsToDoAllItsSteps) {
 TEST(HubTarget, AHubThatIsKilledAfterItKnowsWhereTheRunEnds) {
   const std::filesystem::path directory = testing::test_directory();
   std::filesystem::remove_all(directory);
-  HubSetup setup = evaluating(1);
-  setup.training.directory = directory;
+  HubOptions options = evaluating(1);
+  options.training.directory = directory;
   {
-    HubDesk desk(setup);
+    HubDesk desk(options);
     const std::vector<HubDesk::Joined> all = desk.start(1);
     for (std::uint64_t step = 0; step < 3; ++step) {
       desk.update(all[0], step, dense_payload(0.01F));
@@ -222,7 +222,7 @@ TEST(HubTarget, AHubThatIsKilledAfterItKnowsWhereTheRunEnds) {
     }
     ASSERT_EQ(desk.core.status().steps, 4U);
   }
-  HubDesk again(setup);
+  HubDesk again(options);
   ASSERT_TRUE(again.core.resume().ok());
   EXPECT_EQ(again.core.status().steps, 4U);
   EXPECT_EQ(again.core.status().cause, v1::CAUSE_TARGET);

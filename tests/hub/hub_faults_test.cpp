@@ -7,23 +7,23 @@
 namespace longhaul {
 namespace {
 
-using testing::HubRunSetup;
+using testing::HubRunOptions;
 using testing::soon;
 using testing::TestReplica;
 
 class HubFaults : public ::testing::Test {
  protected:
-  void start(HubRunSetup setup) {
-    setup_ = std::move(setup);
+  void start(HubRunOptions options) {
+    options_ = std::move(options);
     hub_ = make_hub();
-    for (std::size_t i = 0; i < setup_.replicas; ++i) add(i);
+    for (std::size_t i = 0; i < options_.replicas; ++i) add(i);
   }
   std::unique_ptr<Hub> make_hub() {
-    return Hub::start(testing::hub_setup_of(setup_), clock_, Log(LogLevel::kOff), {}).value();
+    return Hub::start(testing::hub_options_of(options_), clock_, Log(LogLevel::kOff), {}).value();
   }
   void add(std::size_t slot) {
     replicas_.resize(std::max(replicas_.size(), slot + 1));
-    replicas_[slot] = std::make_unique<TestReplica>(setup_, slot, *hub_);
+    replicas_[slot] = std::make_unique<TestReplica>(options_, slot, *hub_);
   }
   bool reaches(std::uint64_t round) {
     return soon([&] { return hub_->status().next_round >= round; });
@@ -37,14 +37,14 @@ class HubFaults : public ::testing::Test {
     for (const auto& replica : replicas_) {
       if (!replica) continue;
       ASSERT_FALSE(replica->failure()) << replica->failure()->message;
-      EXPECT_EQ(replica->engine().steps_done(), setup_.steps);
+      EXPECT_EQ(replica->engine().steps_done(), options_.steps);
       if (!digest) digest = replica->digest();
       EXPECT_EQ(replica->digest(), *digest);
     }
     EXPECT_EQ(hub_->status().mismatches, 0U);
   }
 
-  HubRunSetup setup_;
+  HubRunOptions options_;
   SystemClock clock_;
   std::unique_ptr<Hub> hub_;
   std::vector<std::unique_ptr<TestReplica>> replicas_;
@@ -94,7 +94,7 @@ TEST_F(HubFaults, AReplicaThatComesLateHasTheHubsStateOnceItHasStarted) {
   start({.steps = 6000});
   ASSERT_TRUE(reaches(100));
   replicas_[1].reset();
-  HubRunSetup only_starts = setup_;
+  HubRunOptions only_starts = options_;
   only_starts.steps = 0;
   TestReplica late(only_starts, 1, *hub_);
   late.wait();
@@ -104,21 +104,21 @@ TEST_F(HubFaults, AReplicaThatComesLateHasTheHubsStateOnceItHasStarted) {
 
 // It has done all its steps, and what it waits for is no longer at hand.
 TEST_F(HubFaults, AStateThatIsGivenAfterTheLastStepIsTakenToo) {
-  setup_ = {.recipe = "dd-ef-sgd",
-            .delay_steps = 12,
-            .replicas = 2,
-            .elements = 64,
-            .steps = 40,
-            .lr = 0.002,
-            .journal = {.rounds = 2},
-            .step_time = Seconds(0.001)};
+  options_ = {.recipe = "dd-ef-sgd",
+              .delay_steps = 12,
+              .replicas = 2,
+              .elements = 64,
+              .steps = 40,
+              .lr = 0.002,
+              .journal = {.rounds = 2},
+              .step_time = Seconds(0.001)};
   hub_ = make_hub();
   add(0);
-  setup_.step_time = Seconds(0.05);
+  options_.step_time = Seconds(0.05);
   add(1);
-  ASSERT_TRUE(soon([&] { return replicas_[0]->steps() == setup_.steps; }));
+  ASSERT_TRUE(soon([&] { return replicas_[0]->steps() == options_.steps; }));
   replicas_[0]->network.cut();
-  ASSERT_TRUE(reaches(setup_.steps - 2));
+  ASSERT_TRUE(reaches(options_.steps - 2));
   replicas_[0]->network.restore();
   expect_one_model();
   EXPECT_TRUE(replicas_[0]->replaced());
@@ -138,14 +138,14 @@ TEST_F(HubFaults, OneWhoComesAfterTheEndEndsWhereTheOthersDid) {
 TEST_F(HubFaults, AHubThatIsKilledGoesOnFromItsJournal) {
   const std::filesystem::path directory = testing::test_directory();
   for (const char* recipe : {"static", "dd-ef-sgd", "auto"}) {
-    setup_ = {
+    options_ = {
         .recipe = recipe, .steps = 1500, .directory = directory, .journal = {.log_rounds = 40}};
     testing::Switchboard board;
     hub_ = make_hub();
     board.connect(hub_.get());
     std::vector<std::unique_ptr<TestReplica>> replicas;
-    for (std::size_t i = 0; i < setup_.replicas; ++i)
-      replicas.push_back(std::make_unique<TestReplica>(setup_, i, board));
+    for (std::size_t i = 0; i < options_.replicas; ++i)
+      replicas.push_back(std::make_unique<TestReplica>(options_, i, board));
     for (const std::uint64_t round : {30U, 100U, 500U}) {
       ASSERT_TRUE(reaches(round));
       board.connect(nullptr);

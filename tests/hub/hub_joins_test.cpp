@@ -7,7 +7,7 @@ namespace longhaul {
 namespace {
 
 using testing::dense_payload;
-using testing::desk_setup;
+using testing::desk_options;
 using testing::HubDesk;
 using testing::join_frame;
 
@@ -64,9 +64,9 @@ TEST(HubJoins, ANameThatIsTakenIsRefusedForGoodIfItsOwnerLives) {
 }
 
 TEST(HubJoins, RefusesFieldsOutOfRange) {
-  HubSetup setup = desk_setup();
-  setup.most_elements = 1000;
-  HubDesk desk(std::move(setup));
+  HubOptions options = desk_options();
+  options.most_elements = 1000;
+  HubDesk desk(std::move(options));
   std::vector<Frame> frames(6, join_frame("a"));
   frames[0].mutable_join()->set_name("../a");
   frames[1].mutable_join()->set_lanes(0);
@@ -95,19 +95,19 @@ TEST(HubJoins, WhoAsksUnderNoNameIsRefused) {
 }
 
 TEST(HubJoins, AnAdmissionThatCannotBeCheckedNowMayWorkLater) {
-  HubSetup setup = desk_setup();
+  HubOptions options = desk_options();
   ErrorCode code = ErrorCode::kIo;
-  setup.admit = [&](const std::string&, const std::string&, const std::string&) -> Status {
+  options.admit = [&](const std::string&, const std::string&, const std::string&) -> Status {
     return Error{code, "no list of members"};
   };
-  HubDesk desk(std::move(setup));
+  HubDesk desk(std::move(options));
   EXPECT_FALSE(desk.refusal(join_frame("a"))->is_final());
   code = ErrorCode::kMismatch;
   EXPECT_TRUE(desk.refusal(join_frame("a"))->is_final());
 }
 
 TEST(HubJoins, RefusesLayersThatAreNotTheModel) {
-  HubDesk desk(desk_setup("olco3-vq"));
+  HubDesk desk(desk_options("olco3-vq"));
   Frame frame = join_frame("a");
   for (const LayerTable& wrong :
        {LayerTable{{.name = "a", .count = 3}},
@@ -115,7 +115,7 @@ TEST(HubJoins, RefusesLayersThatAreNotTheModel) {
     *frame.mutable_join()->mutable_layers() = to_message(wrong);
     EXPECT_TRUE(desk.refusal(frame));
   }
-  HubDesk streaming(desk_setup("streaming-diloco"));
+  HubDesk streaming(desk_options("streaming-diloco"));
   frame = join_frame("a");
   frame.mutable_join()->set_elements(2);
   EXPECT_TRUE(streaming.refusal(frame)) << "three fragments";
@@ -197,7 +197,7 @@ TEST(HubJoins, ALiveNameIsTakenUnlessItsOwnerComesAnew) {
 }
 
 TEST(HubJoins, SlotsAreGivenInOrderOrAsWantedAndNoMoreThanThereAre) {
-  HubDesk desk(desk_setup("d-sgd", 3));
+  HubDesk desk(desk_options("d-sgd", 3));
   Frame wants = join_frame("a");
   wants.mutable_join()->set_slot(1);
   EXPECT_EQ(desk.join(wants).welcome.slot(), 1U);

@@ -12,7 +12,7 @@ namespace longhaul {
 namespace {
 
 using testing::dense_payload;
-using testing::desk_setup;
+using testing::desk_options;
 using testing::files_in;
 using ::testing::HasSubstr;
 using testing::HubDesk;
@@ -21,15 +21,15 @@ using testing::JournalTest;
 // The whole hub on a journal that lost its tail.
 class HubJournal : public JournalTest {
  protected:
-  HubSetup hub_setup() const {
-    HubSetup setup = desk_setup("dd-sgd", 1);
-    setup.training.directory = directory_;
-    setup.training.journal.log_rounds = 4;
-    return setup;
+  HubOptions hub_options() const {
+    HubOptions options = desk_options("dd-sgd", 1);
+    options.training.directory = directory_;
+    options.training.journal.log_rounds = 4;
+    return options;
   }
   // Ten rounds.
   void run() const {
-    HubDesk desk(hub_setup());
+    HubDesk desk(hub_options());
     const std::vector<HubDesk::Joined> all = desk.start(1);
     for (std::uint64_t step = 0; step < 10; ++step) desk.update(all[0], step, dense_payload(1));
     ASSERT_EQ(desk.core.status().next_round, 10U);
@@ -38,7 +38,7 @@ class HubJournal : public JournalTest {
 
 TEST_F(HubJournal, GoesOnWhereItWasKilled) {
   run();
-  HubDesk desk(hub_setup());
+  HubDesk desk(hub_options());
   ASSERT_TRUE(desk.core.resume().ok());
   EXPECT_EQ(desk.core.status().next_round, 10U);
 }
@@ -46,7 +46,7 @@ TEST_F(HubJournal, GoesOnWhereItWasKilled) {
 TEST_F(HubJournal, ReachesBackHoweverOftenTheHubIsKilled) {
   run();
   for (std::uint64_t step = 10; step < 14; ++step) {
-    HubDesk desk(hub_setup());
+    HubDesk desk(hub_options());
     ASSERT_TRUE(desk.core.resume().ok());
     Frame frame = desk.rejoin_frame("replica-0");
     const HubDesk::Joined back = desk.join(frame);
@@ -57,15 +57,15 @@ TEST_F(HubJournal, ReachesBackHoweverOftenTheHubIsKilled) {
 }
 
 TEST_F(HubJournal, ReachesBackThoughStepsHaveNoRound) {
-  HubSetup setup = hub_setup();
-  setup.training.engine.recipe = find_recipe("local-sgd").value();  // a round every eight steps
+  HubOptions options = hub_options();
+  options.training.engine.recipe = find_recipe("local-sgd").value();  // a round every eight steps
   {
-    HubDesk desk(setup);
+    HubDesk desk(options);
     const std::vector<HubDesk::Joined> all = desk.start(1);
     desk.update(all[0], 7, dense_payload(1));
   }
   for (std::uint64_t step = 15; step < 15 + 6 * 8; step += 8) {
-    HubDesk desk(setup);
+    HubDesk desk(options);
     ASSERT_TRUE(desk.core.resume().ok());
     EXPECT_EQ(desk.core.status().next_round, step);
     const HubDesk::Joined back = desk.join(desk.rejoin_frame("replica-0"));
@@ -76,14 +76,14 @@ TEST_F(HubJournal, ReachesBackThoughStepsHaveNoRound) {
 }
 
 TEST_F(HubJournal, ANameKeepsItsSlotThoughTheHubIsKilled) {
-  HubSetup setup = hub_setup();
-  setup.training.replicas = 2;
-  setup.start_with = 2;
+  HubOptions options = hub_options();
+  options.training.replicas = 2;
+  options.start_with = 2;
   {
-    HubDesk desk(setup);
+    HubDesk desk(options);
     (void)desk.start(2);
   }
-  HubDesk desk(setup);
+  HubDesk desk(options);
   ASSERT_TRUE(desk.core.resume().ok());
   EXPECT_EQ(desk.join(testing::join_frame("replica-1")).welcome.slot(), 1U);
   EXPECT_TRUE(desk.refusal(testing::join_frame("another")));
@@ -92,7 +92,7 @@ TEST_F(HubJournal, ANameKeepsItsSlotThoughTheHubIsKilled) {
 TEST_F(HubJournal, AnOlderDirectoryIsRefusedWithASentence) {
   std::filesystem::create_directories(directory_);
   std::filesystem::copy("tests/base/golden/v1/state.safetensors", directory_ / "run.safetensors");
-  HubDesk desk(hub_setup());
+  HubDesk desk(hub_options());
   EXPECT_THAT(desk.core.resume().error().message,
               HasSubstr("written by an older Longhaul, format 1"));
 }
@@ -109,7 +109,7 @@ TEST_F(HubJournal, GoesOnHoweverOftenTheNewestSnapshotIsDamaged) {
     ByteBuffer bytes = read_file(newest, 1 << 20).value();
     bytes.back() ^= std::byte{1};
     ASSERT_TRUE(write_file_atomically(newest, bytes).ok());
-    HubDesk desk(hub_setup());
+    HubDesk desk(hub_options());
     const Status resumed = desk.core.resume();
     ASSERT_TRUE(resumed.ok()) << resumed.error().message;
     EXPECT_EQ(desk.core.status().next_round, 10U);
@@ -119,7 +119,7 @@ TEST_F(HubJournal, GoesOnHoweverOftenTheNewestSnapshotIsDamaged) {
 
 TEST_F(HubJournal, AnotherRunsDirectoryIsRefused) {
   run();
-  HubSetup other = hub_setup();
+  HubOptions other = hub_options();
   other.task.set_seed(2);
   HubDesk desk(std::move(other));
   const Status resumed = desk.core.resume();
@@ -129,10 +129,10 @@ TEST_F(HubJournal, AnotherRunsDirectoryIsRefused) {
 
 TEST_F(HubJournal, AReplicaOfAnotherRunIsRefusedForGood) {
   run();
-  HubDesk resumed(hub_setup());
+  HubDesk resumed(hub_options());
   ASSERT_TRUE(resumed.core.resume().ok());
   const Frame member = resumed.rejoin_frame("replica-0", 10);
-  HubSetup elsewhere = hub_setup();
+  HubOptions elsewhere = hub_options();
   elsewhere.training.directory.clear();  // as if the hub had been started without its journal
   HubDesk anew(std::move(elsewhere));
   const auto refused = anew.refusal(member);
@@ -149,7 +149,7 @@ TEST_F(HubJournal, GoesOnThoughALogBeforeTheLastSnapshotIsDamaged) {
   const std::filesystem::path newest = directory_ / "rounds-000000000008.log";
   ASSERT_TRUE(std::filesystem::exists(newest));
   std::filesystem::resize_file(newest, kLogHeaderBytes);
-  HubDesk desk(hub_setup());
+  HubDesk desk(hub_options());
   ASSERT_TRUE(desk.core.resume().ok());
   EXPECT_EQ(desk.core.status().next_round, 8U);
   // And closes rounds again.

@@ -7,7 +7,7 @@
 namespace longhaul {
 namespace {
 
-using testing::desk_setup;
+using testing::desk_options;
 using testing::HubDesk;
 
 constexpr double kLinkRate = 1e5;  // bytes per second
@@ -15,10 +15,10 @@ constexpr double kLinkRate = 1e5;  // bytes per second
 class HubLinks : public ::testing::Test {
  protected:
   explicit HubLinks(const std::string& recipe = "deco") : desk_(starts_with_one_of_two(recipe)) {}
-  static HubSetup starts_with_one_of_two(const std::string& recipe) {
-    HubSetup setup = desk_setup(recipe);
-    setup.start_with = 1;
-    return setup;
+  static HubOptions starts_with_one_of_two(const std::string& recipe) {
+    HubOptions options = desk_options(recipe);
+    options.start_with = 1;
+    return options;
   }
   void SetUp() override {
     Frame frame = testing::join_frame("a");

@@ -7,7 +7,7 @@ namespace longhaul {
 namespace {
 
 using testing::dense_payload;
-using testing::desk_setup;
+using testing::desk_options;
 using testing::HubDesk;
 using testing::join_frame;
 using testing::slots_in;
@@ -34,7 +34,7 @@ class HubCoreLives : public ::testing::Test {
     EXPECT_EQ(restart->restart().next_round().step(), 1U);
     EXPECT_EQ(first_step_, 3U);  // two steps of delay
   }
-  HubDesk desk_{desk_setup("dd-sgd")};
+  HubDesk desk_{desk_options("dd-sgd")};
   std::vector<HubDesk::Joined> all_;
   HubDesk::Joined anew_;
   std::uint64_t first_step_ = 0;
@@ -120,7 +120,7 @@ TEST_F(HubCoreLives, RoundsThatNobodyCanFillCloseWhenAllStartAnew) {
 
 // Closed or not: it may come back before the others have submitted.
 TEST(HubLives, WhoComesBackIsToldWhatIsInOfIt) {
-  HubDesk desk(desk_setup("dd-sgd"));
+  HubDesk desk(desk_options("dd-sgd"));
   auto all = desk.start();
   desk.update(all[0], 0, dense_payload(1));
   desk.update(all[1], 0, dense_payload(2));
@@ -160,9 +160,9 @@ TEST(HubLives, AResubmissionIsInOnce) {
 }
 
 TEST(HubLives, WhoIsSlowerThanTheJournalForgetsGetsASnapshot) {
-  HubSetup setup = desk_setup();
-  setup.training.journal.rounds = 6;
-  HubDesk desk(std::move(setup));
+  HubOptions options = desk_options();
+  options.training.journal.rounds = 6;
+  HubDesk desk(std::move(options));
   const std::vector<HubDesk::Joined> all = desk.start();
   desk.breaks(all[0].control);
   for (std::uint64_t step = 0; step < 6; ++step) desk.update(all[1], step, dense_payload(1));

@@ -7,19 +7,19 @@
 namespace longhaul {
 namespace {
 
-using testing::desk_setup;
+using testing::desk_options;
 using testing::HubDesk;
 using testing::kDeskElements;
 
 constexpr std::size_t kHalf = kDeskElements / 2;
 
 // Two halves of the model, both with a round in every step.
-HubSetup two_parts(std::size_t replicas = 2) {
-  HubSetup setup = desk_setup("static", replicas);
-  Recipe& recipe = setup.training.engine.recipe;
+HubOptions two_parts(std::size_t replicas = 2) {
+  HubOptions options = desk_options("static", replicas);
+  Recipe& recipe = options.training.engine.recipe;
   recipe.local.fragments = 2;
   recipe.plan = {.merge = Merge::kLate};
-  return setup;
+  return options;
 }
 
 ByteBuffer half_payload(float value) {
@@ -114,17 +114,17 @@ TEST_F(HubParts, AnUpdateOfAPartThatIsNotThereEndsTheConnection) {
 
 // The journal knows that one round of the step has closed and the other has not.
 TEST(HubPartsJournal, AHubThatIsKilledBetweenTheRoundsOfAStepGoesOnThere) {
-  HubSetup setup = two_parts();
-  setup.training.directory = testing::test_directory();
+  HubOptions options = two_parts();
+  options.training.directory = testing::test_directory();
   {
-    HubDesk desk(setup);
+    HubDesk desk(options);
     const auto all = desk.start();
     for (const HubDesk::Joined& replica : all)
       desk.update(replica, 0, half_payload(0.5F), 0, {}, 0);
     ASSERT_EQ(desk.core.training()->book().next(), (RoundId{.step = 0, .part = 1}));
   }
   {
-    HubDesk desk(setup);
+    HubDesk desk(options);
     ASSERT_TRUE(desk.core.resume().ok());
     EXPECT_EQ(desk.core.training()->book().next(), (RoundId{.step = 0, .part = 1}));
     std::vector<HubDesk::Joined> all;
@@ -137,7 +137,7 @@ TEST(HubPartsJournal, AHubThatIsKilledBetweenTheRoundsOfAStepGoesOnThere) {
     EXPECT_EQ(std::vector<float>(shared.begin(), shared.end()),
               (std::vector<float>{0.5F, 1.5F, 2.0F, 3.0F}));
   }
-  std::filesystem::remove_all(setup.training.directory);
+  std::filesystem::remove_all(options.training.directory);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace longhaul {
 namespace {
 
-using testing::HubRunSetup;
+using testing::HubRunOptions;
 using testing::Ledger;
 using testing::Saved;
 using testing::soon;
@@ -21,7 +21,7 @@ constexpr std::uint64_t kSteps = 400;
 
 class ResumeRun {
  public:
-  explicit ResumeRun(HubRunSetup setup) : setup_(std::move(setup)) {
+  explicit ResumeRun(HubRunOptions setup) : setup_(std::move(setup)) {
     start_hub();
     for (std::size_t slot = 0; slot < setup_.replicas; ++slot)
       replicas_.push_back(std::make_unique<TestReplica>(setup_, slot, board_));
@@ -90,18 +90,19 @@ class ResumeRun {
       options.watcher = [ledger = setup_.ledger](const RoundNews& news) {
         ledger->closed(news.outcome);
       };
-    hub_ = Hub::start(testing::hub_setup_of(setup_), clock_, Log(LogLevel::kOff), options).value();
+    hub_ =
+        Hub::start(testing::hub_options_of(setup_), clock_, Log(LogLevel::kOff), options).value();
     board_.connect(hub_.get());
   }
 
-  HubRunSetup setup_;
+  HubRunOptions setup_;
   SystemClock clock_;
   testing::Switchboard board_;
   std::unique_ptr<Hub> hub_;
   std::vector<std::unique_ptr<TestReplica>> replicas_;
 };
 
-HubRunSetup full_rounds(const std::string& recipe) {
+HubRunOptions full_rounds(const std::string& recipe) {
   return {.recipe = recipe, .steps = kSteps, .policy = {.least = 3}, .step_time = Seconds(0.0005)};
 }
 
@@ -121,7 +122,7 @@ TEST_P(HubResume, StoppedAndResumedIsAsIfItHadNeverStopped) {
 
 // Everyone does again what came after the checkpoint, and all of it is in already.
 TEST_P(HubResume, KilledLongAfterTheCheckpointIsAsIfItHadNeverStopped) {
-  HubRunSetup setup = full_rounds(GetParam());
+  HubRunOptions setup = full_rounds(GetParam());
   setup.save_after = 50;
   ResumeRun run(setup);
   ASSERT_TRUE(run.everyone_has_done(90));
@@ -135,7 +136,7 @@ TEST_P(HubResume, KilledLongAfterTheCheckpointIsAsIfItHadNeverStopped) {
 }
 
 TEST_P(HubResume, TheHubMayBeKilledToo) {
-  HubRunSetup setup = full_rounds(GetParam());
+  HubRunOptions setup = full_rounds(GetParam());
   setup.save_after = 50;
   setup.directory = testing::test_directory();
   {
@@ -158,8 +159,8 @@ INSTANTIATE_TEST_SUITE_P(Recipes, HubResume,
 // the plan.
 class HubResumeOne : public ::testing::TestWithParam<std::string> {
  protected:
-  HubRunSetup setup() {
-    HubRunSetup setup = full_rounds(GetParam());
+  HubRunOptions setup() {
+    HubRunOptions setup = full_rounds(GetParam());
     setup.elements = kFew;
     setup.lr = 0.002;
     setup.policy = {};
@@ -191,7 +192,7 @@ TEST_P(HubResumeOne, NothingIsLostAndNothingCountsTwice) {
 
 // It has all means by then, so the hub has nothing new to say of what is in of it.
 TEST_P(HubResumeOne, ABrokenConnectionWhileItDoesStepsAgainChangesNothing) {
-  HubRunSetup slow = setup();
+  HubRunOptions slow = setup();
   slow.step_time = Seconds(0.003);
   slow.save_after = 50;
   ResumeRun run(slow);
@@ -209,7 +210,7 @@ TEST_P(HubResumeOne, ABrokenConnectionWhileItDoesStepsAgainChangesNothing) {
 
 // Updates that come too late are in no mean, but in what the replica sends after them.
 TEST_P(HubResumeOne, WhatCameTooLateIsDoneAgainToo) {
-  HubRunSetup hasty = setup();
+  HubRunOptions hasty = setup();
   hasty.policy = {.quorum = 0.3};
   ResumeRun run(hasty);
   ASSERT_TRUE(run.everyone_has_done(150));
@@ -231,7 +232,7 @@ class HubPasses : public ::testing::TestWithParam<std::string> {};
 TEST_P(HubPasses, OfUnequalNumberShareTheirSteps) {
   constexpr std::size_t kFew = 64;
   Ledger ledger(kFew, testing::parts_of(GetParam(), kFew));
-  HubRunSetup setup = full_rounds(GetParam());
+  HubRunOptions setup = full_rounds(GetParam());
   setup.elements = kFew;
   setup.has_unequal_passes = true;
   const std::uint64_t whole = ResumeRun(setup).end();
@@ -258,7 +259,7 @@ INSTANTIATE_TEST_SUITE_P(Recipes, HubPasses,
                          [](const auto& test) { return testing::name_of_test(test.param); });
 
 TEST(HubResumePlan, GoesOnWithAPlannerThatChangesThePlan) {
-  HubRunSetup setup = full_rounds("random-plan");
+  HubRunOptions setup = full_rounds("random-plan");
   setup.policy = {};
   setup.save_after = 50;
   ResumeRun run(setup);
@@ -272,7 +273,7 @@ TEST(HubResumePlan, GoesOnWithAPlannerThatChangesThePlan) {
 // The hub has forgotten the rounds that it would need: it takes the hub's state, and says what was
 // lost.
 TEST(HubResumeLoss, TellsOfTheLossIfTheJournalDoesNotReachBack) {
-  HubRunSetup setup = full_rounds("dd-ef-sgd");
+  HubRunOptions setup = full_rounds("dd-ef-sgd");
   setup.policy = {};
   setup.journal = {.rounds = 10};
   setup.save_after = 50;

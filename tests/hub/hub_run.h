@@ -37,7 +37,7 @@ inline bool soon(const std::function<bool()>& is_so) {
   return true;
 }
 
-struct HubRunSetup {
+struct HubRunOptions {
   std::string recipe = "static";     // a name, or with parts and period: "olco3-oc:5:4"
   std::optional<int> delay_steps{};  // other than the recipe's
   std::size_t replicas = 3;
@@ -46,7 +46,7 @@ struct HubRunSetup {
   double lr = 0.05;
   RoundPolicy policy;
   std::filesystem::path directory;
-  JournalLimits journal;
+  JournalOptions journal;
   Seconds silence{1};
   Seconds patience{30};
   Seconds step_time{};
@@ -95,45 +95,45 @@ inline std::vector<Part> parts_of(const std::string& recipe, std::size_t element
                           static_cast<std::size_t>(test_recipe(recipe).local.fragments));
 }
 
-inline EngineSetup engine_setup_of(const HubRunSetup& setup) {
-  Recipe recipe = setup.other_recipe ? *setup.other_recipe : test_recipe(setup.recipe);
-  recipe.plan.delay_steps = setup.delay_steps.value_or(recipe.plan.delay_steps);
+inline EngineOptions engine_setup_of(const HubRunOptions& options) {
+  Recipe recipe = options.other_recipe ? *options.other_recipe : test_recipe(options.recipe);
+  recipe.plan.delay_steps = options.delay_steps.value_or(recipe.plan.delay_steps);
   return {.recipe = recipe,
-          .local_step = setup.local_step,
+          .local_step = options.local_step,
           .optimizer = {.kind = OptimizerKind::kMomentum},
-          .lr = {.peak = setup.lr, .steps = setup.steps},
-          .layers = QuadraticWorkload(setup.elements).layers()};
+          .lr = {.peak = options.lr, .steps = options.steps},
+          .layers = QuadraticWorkload(options.elements).layers()};
 }
 
 // A hub does not know who makes the local steps of its replicas.
-inline HubSetup hub_setup_of(const HubRunSetup& setup) {
-  EngineSetup engine = engine_setup_of(setup);
+inline HubOptions hub_options_of(const HubRunOptions& options) {
+  EngineOptions engine = engine_setup_of(options);
   engine.local_step = LocalStep::kOurs;
   return {.training = {.engine = std::move(engine),
-                       .steps = setup.is_open_ended ? 0 : setup.steps,
-                       .may_look_ahead = setup.may_look_ahead,
-                       .replicas = setup.replicas,
-                       .policy = setup.policy,
-                       .directory = setup.directory,
-                       .journal = setup.journal},
-          .start_with = setup.replicas,
-          .silence = setup.silence,
-          .patience = setup.patience};
+                       .steps = options.is_open_ended ? 0 : options.steps,
+                       .may_look_ahead = options.may_look_ahead,
+                       .replicas = options.replicas,
+                       .policy = options.policy,
+                       .directory = options.directory,
+                       .journal = options.journal},
+          .start_with = options.replicas,
+          .silence = options.silence,
+          .patience = options.patience};
 }
 
-// Writes down what an engine of that setup takes from each gradient: the gradient itself, or with
+// Writes down what an engine of that options takes from each gradient: the gradient itself, or with
 // the late correction what an optimizer of the replica's own makes of it. With the caller's local
 // step it moves the parameters itself, and differently each time: what it draws is not saved.
 class LedgerLearner final : public Learner {
  public:
-  LedgerLearner(std::unique_ptr<Learner> inner, const EngineSetup& setup, Ledger* ledger,
+  LedgerLearner(std::unique_ptr<Learner> inner, const EngineOptions& options, Ledger* ledger,
                 std::size_t slot, std::uint32_t passes = 1)
       : inner_(std::move(inner)),
         passes_(passes),
-        is_late_(setup.recipe.plan.merge == Merge::kLate),
-        is_callers_(setup.local_step == LocalStep::kCallers),
-        lr_(setup.lr.at(0)),
-        optimizer_(setup.optimizer, inner_->parameters().size()),
+        is_late_(options.recipe.plan.merge == Merge::kLate),
+        is_callers_(options.local_step == LocalStep::kCallers),
+        lr_(options.lr.at(0)),
+        optimizer_(options.optimizer, inner_->parameters().size()),
         ledger_(ledger),
         slot_(slot) {}
 
@@ -214,29 +214,29 @@ class LedgerLearner final : public Learner {
 class TestReplica {
  public:
   // `saved`: it goes on from there.
-  TestReplica(const HubRunSetup& setup, std::size_t slot, Acceptor& hub,
+  TestReplica(const HubRunOptions& options, std::size_t slot, Acceptor& hub,
               std::optional<Saved> saved = {})
-      : setup_(setup),
+      : options_(options),
         slot_(slot),
         resumed_(std::move(saved)),
         sent_(read_sent()),
         name_("replica-" + std::to_string(slot)),
-        workload_(setup.elements),
-        learner_(workload_.make_learner(slot), engine_setup_of(setup), setup.ledger, slot,
-                 setup.has_unequal_passes ? static_cast<std::uint32_t>(slot) + 1 : 1),
+        workload_(options.elements),
+        learner_(workload_.make_learner(slot), engine_setup_of(options), options.ledger, slot,
+                 options.has_unequal_passes ? static_cast<std::uint32_t>(slot) + 1 : 1),
         network(hub, name_),
-        client_(client_setup(), network, clock_),
-        exchange_(client_, setup.ledger, slot),
-        log_(setup.sent_logs.empty() ? nullptr
-                                     : std::make_unique<SentLog>(sent_file(), sent_, exchange_)),
-        replica_({.engine = engine_setup_of(setup),
+        client_(client_options(), network, clock_),
+        exchange_(client_, options.ledger, slot),
+        log_(options.sent_logs.empty() ? nullptr
+                                       : std::make_unique<SentLog>(sent_file(), sent_, exchange_)),
+        replica_({.engine = engine_setup_of(options),
                   .workers = workers_,
                   .clock = clock_,
-                  .step_time = setup.step_time},
+                  .step_time = options.step_time},
                  learner_, client_, log_ ? static_cast<Exchange&>(*log_) : exchange_) {
     learner_.step_now = [this] { return replica_.engine().steps_done(); };
-    exchange_.loses_returned = setup.loses_returned;
-    exchange_.announced = setup.announced;
+    exchange_.loses_returned = options.loses_returned;
+    exchange_.announced = options.announced;
     thread_ = std::thread([this] { run(); });
   }
   ~TestReplica() { stop(); }
@@ -271,40 +271,40 @@ class TestReplica {
 
  private:
   [[nodiscard]] std::filesystem::path sent_file() const {
-    return setup_.sent_logs / ("sent-" + std::to_string(slot_));
+    return options_.sent_logs / ("sent-" + std::to_string(slot_));
   }
   [[nodiscard]] SentUpdates read_sent() const {
-    if (setup_.sent_logs.empty() || !resumed_) return {};
+    if (options_.sent_logs.empty() || !resumed_) return {};
     return SentLog::read(sent_file()).value();
   }
-  ClientSetup client_setup() const {
+  ClientOptions client_options() const {
     const std::span bytes = std::as_bytes(workload_.initial_parameters());
-    ClientSetup client{.name = name_,
-                       .slot = static_cast<std::uint32_t>(slot_),
-                       .elements = setup_.elements,
-                       .layers = engine_setup_of(setup_).layers,
-                       .initial = std::make_shared<const ByteBuffer>(bytes.begin(), bytes.end()),
-                       .lanes = 2,
-                       .compute = Seconds(0.01),
-                       .silence = setup_.silence};
+    ClientOptions client{.name = name_,
+                         .slot = static_cast<std::uint32_t>(slot_),
+                         .elements = options_.elements,
+                         .layers = engine_setup_of(options_).layers,
+                         .initial = std::make_shared<const ByteBuffer>(bytes.begin(), bytes.end()),
+                         .lanes = 2,
+                         .compute = Seconds(0.01),
+                         .silence = options_.silence};
     if (!resumed_) return client;
-    const bool does_again = setup_.local_step == LocalStep::kOurs;
+    const bool does_again = options_.local_step == LocalStep::kOurs;
     EXPECT_TRUE(stand_at(resumed_->state, client, does_again ? nullptr : &sent_).ok());
     return client;
   }
   [[nodiscard]] Saved save() const {
     Saved saved{.state = replica_.save()};
-    if (setup_.ledger != nullptr) saved.taken = setup_.ledger->taken(slot_);
+    if (options_.ledger != nullptr) saved.taken = options_.ledger->taken(slot_);
     return saved;
   }
   Status begin(Deadline limit) {
     if (!resumed_) return retry([&](Deadline d) { return replica_.start(d); }, limit);
-    if (setup_.ledger != nullptr) setup_.ledger->go_back(slot_, resumed_->taken);
-    if (setup_.save_every > 0) saved_ = resumed_;
+    if (options_.ledger != nullptr) options_.ledger->go_back(slot_, resumed_->taken);
+    if (options_.save_every > 0) saved_ = resumed_;
     return replica_.resume(resumed_->state, sent_);
   }
   [[nodiscard]] bool is_done() const {
-    return !setup_.is_open_ended && replica_.engine().steps_done() >= setup_.steps;
+    return !options_.is_open_ended && replica_.engine().steps_done() >= options_.steps;
   }
 
   void run() {
@@ -325,8 +325,8 @@ class TestReplica {
       loss_ = facts->loss;
       steps_ = replica_.engine().steps_done();
       if (facts->stance == Stance::kSitOut) ++sat_out_;
-      const bool is_due = setup_.save_every > 0 && steps_ % setup_.save_every == 0;
-      if (!is_due && steps_ != setup_.save_after) continue;
+      const bool is_due = options_.save_every > 0 && steps_ % options_.save_every == 0;
+      if (!is_due && steps_ != options_.save_after) continue;
       saved_ = save();
       if (log_) log_->forget_before(steps_);
     }
@@ -356,7 +356,7 @@ class TestReplica {
     }
   }
 
-  HubRunSetup setup_;
+  HubRunOptions options_;
   std::size_t slot_;
   std::optional<Saved> resumed_;
   SentUpdates sent_;

@@ -10,26 +10,26 @@
 namespace longhaul {
 namespace {
 
-using testing::HubRunSetup;
+using testing::HubRunOptions;
 using testing::TestReplica;
 
-std::unique_ptr<Hub> hub_for(const HubRunSetup& setup, const Clock& clock) {
-  return Hub::start(testing::hub_setup_of(setup), clock, Log(LogLevel::kOff), {}).value();
+std::unique_ptr<Hub> hub_for(const HubRunOptions& options, const Clock& clock) {
+  return Hub::start(testing::hub_options_of(options), clock, Log(LogLevel::kOff), {}).value();
 }
 
 class HubRecipes : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(HubRecipes, AllReplicasEndWithTheSameSharedModel) {
-  const HubRunSetup setup{.recipe = GetParam()};
+  const HubRunOptions options{.recipe = GetParam()};
   const SystemClock clock;
-  const std::unique_ptr<Hub> hub = hub_for(setup, clock);
+  const std::unique_ptr<Hub> hub = hub_for(options, clock);
   std::vector<std::unique_ptr<TestReplica>> replicas;
-  for (std::size_t i = 0; i < setup.replicas; ++i)
-    replicas.push_back(std::make_unique<TestReplica>(setup, i, *hub));
+  for (std::size_t i = 0; i < options.replicas; ++i)
+    replicas.push_back(std::make_unique<TestReplica>(options, i, *hub));
   for (const auto& replica : replicas) replica->wait();
   for (const auto& replica : replicas) {
     ASSERT_FALSE(replica->failure()) << replica->failure()->message;
-    EXPECT_EQ(replica->engine().steps_done(), setup.steps);
+    EXPECT_EQ(replica->engine().steps_done(), options.steps);
     EXPECT_EQ(replica->digest(), replicas[0]->digest());
   }
   EXPECT_EQ(hub->status().mismatches, 0U);
@@ -52,17 +52,17 @@ TEST(Hub, GivesTheBitsOfTheSimulatedNetwork) {
   for (const std::string recipe :
        {"d-sgd", "d-ef-sgd", "static", "cocktail", "streaming-diloco", "streaming-diloco:7:6",
         "olco3-oc:5:4", "uneven-late", "olco3-oc:3:1"}) {
-    const HubRunSetup setup{.recipe = recipe, .replicas = 3, .steps = 40};
-    testing::QuadraticWorkload workload(setup.elements);
-    testing::Cluster cluster(testing::engine_setup_of(setup), workload, {1, 1, 1});
-    for (std::size_t i = 0; i < setup.steps; ++i) cluster.step();
+    const HubRunOptions options{.recipe = recipe, .replicas = 3, .steps = 40};
+    testing::QuadraticWorkload workload(options.elements);
+    testing::Cluster cluster(testing::engine_setup_of(options), workload, {1, 1, 1});
+    for (std::size_t i = 0; i < options.steps; ++i) cluster.step();
     for (testing::ClusterReplica& replica : cluster.replicas)
       ASSERT_TRUE(replica.engine->drain().ok());
     const SystemClock clock;
-    const std::unique_ptr<Hub> hub = hub_for(setup, clock);
+    const std::unique_ptr<Hub> hub = hub_for(options, clock);
     std::vector<std::unique_ptr<TestReplica>> replicas;
-    for (std::size_t i = 0; i < setup.replicas; ++i)
-      replicas.push_back(std::make_unique<TestReplica>(setup, i, *hub));
+    for (std::size_t i = 0; i < options.replicas; ++i)
+      replicas.push_back(std::make_unique<TestReplica>(options, i, *hub));
     for (const auto& replica : replicas) replica->wait();
     EXPECT_EQ(replicas[0]->digest(), digest_of(cluster.replicas[0].engine->shared())) << recipe;
   }

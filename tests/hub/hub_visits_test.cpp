@@ -6,7 +6,7 @@
 namespace longhaul {
 namespace {
 
-using testing::desk_setup;
+using testing::desk_options;
 using testing::HubDesk;
 
 Frame ask_status(const std::string& name) {
@@ -56,12 +56,12 @@ TEST(HubVisits, TellWhoIsThereAndWhatWasRefused) {
 }
 
 TEST(HubVisits, AreOnlyForThoseWhoAreInvited) {
-  HubSetup setup = desk_setup();
-  setup.admit = [](const std::string& name, const std::string&, const std::string&) -> Status {
+  HubOptions options = desk_options();
+  options.admit = [](const std::string& name, const std::string&, const std::string&) -> Status {
     if (name == "friend") return Done{};
     return Error{ErrorCode::kMismatch, "unknown"};
   };
-  HubDesk desk(std::move(setup));
+  HubDesk desk(std::move(options));
   EXPECT_FALSE(desk.refusal(ask_status("friend")));
   EXPECT_TRUE(desk.refusal(ask_status("stranger")));
   EXPECT_TRUE(desk.refusal(ask_status("a\x1b[2Jb")));

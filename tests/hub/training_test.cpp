@@ -66,8 +66,8 @@ TEST(Training, LetsPayloadsGoAfterAFewRounds) {
   EXPECT_EQ(training->sent({}), nullptr);
 }
 
-TEST(JournalLimits, AFewModelsAreEnoughAtHand) {
-  const JournalLimits limits;
+TEST(JournalOptions, AFewModelsAreEnoughAtHand) {
+  const JournalOptions limits;
   EXPECT_EQ(limits_for_model(limits, 250'000, 1).bytes, std::size_t{16} << 20) << "at least";
   EXPECT_EQ(limits_for_model(limits, 1'000'000, 1).bytes, 64'000'000U);
   EXPECT_EQ(limits_for_model(limits, 25'000'000, 1).bytes, limits.bytes);

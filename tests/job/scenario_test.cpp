@@ -42,7 +42,7 @@ TEST(Scenario, TakesItsNameFromTheFileAndItsDefaultsFromTheStructs) {
   ASSERT_TRUE(scenario.ok()) << scenario.error().message;
   EXPECT_EQ(scenario->name, "small");
   EXPECT_EQ(scenario->title, "Small");
-  EXPECT_EQ(scenario->train.steps, TrainSettings{}.steps);
+  EXPECT_EQ(scenario->train.steps, TrainOptions{}.steps);
   EXPECT_EQ(scenario->replicas.size(), 2U);
   EXPECT_DOUBLE_EQ(scenario->replicas[1].link.up.bits_per_second(), 20e6);
   EXPECT_DOUBLE_EQ(scenario->replicas[1].link.latency.count(), 0.06);
@@ -226,7 +226,7 @@ TEST(BuiltInScenarios, AllParseAndNameTheirRecipes) {
     EXPECT_EQ(scenario->name, name);
     EXPECT_FALSE(scenario->title.empty()) << name;
     EXPECT_FALSE(scenario->recipes.empty()) << name;
-    for (const ReplicaSettings& replica : scenario->replicas)
+    for (const ReplicaOptions& replica : scenario->replicas)
       EXPECT_TRUE(replica.link.trace.empty() || std::filesystem::exists(replica.link.trace))
           << name;
   }

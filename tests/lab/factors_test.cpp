@@ -5,7 +5,7 @@
 namespace longhaul::lab {
 namespace {
 
-const TargetSettings kGoal{.metric = Metric::kAccuracy, .value = 0.8};
+const TargetOptions kGoal{.metric = Metric::kAccuracy, .value = 0.8};
 
 RunResult at_target(const std::string& recipe, double seconds, std::size_t steps,
                     std::uint64_t seed = 1) {

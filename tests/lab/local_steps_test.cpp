@@ -24,7 +24,7 @@ Scenario period_scenario(double alpha, double beta) {
   scenario.eval.every = 1'000'000;
   scenario.target.value = 2;
   for (int i = 0; i < 3; ++i) {
-    ReplicaSettings replica;
+    ReplicaOptions replica;
     replica.step_time = kPeriodStep;
     replica.link.up = {.bytes_per_second = alpha * kPeriodDenseBytes / kPeriodStep.count()};
     replica.link.down = replica.link.up;
@@ -43,7 +43,7 @@ RunResult run_of_periods(const Scenario& scenario, const std::string& recipe) {
 // Time of a period: computing, the lines, or what a loop lasts beyond the steps that hide it,
 // spread over the rounds that are on their way.
 Seconds period_by_formula(const Scenario& scenario, const RunResult& run) {
-  const LinkSettings& link = scenario.replicas[0].link;
+  const LinkOptions& link = scenario.replicas[0].link;
   const double rounds = static_cast<double>(run.steps) / run.plan.period_steps * 3;
   const Seconds up(static_cast<double>(run.bytes_up) / rounds / link.up.bytes_per_second);
   const Seconds down(static_cast<double>(run.bytes_down) / rounds / link.down.bytes_per_second);

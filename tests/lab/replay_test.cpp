@@ -16,7 +16,7 @@ Scenario small_scenario(double up, Seconds latency) {
   scenario.eval = {.every = 5, .samples = 1};
   scenario.target = {.metric = Metric::kAccuracy, .value = 0.5};
   for (const double slower : {1.0, 0.6, 1.3}) {
-    ReplicaSettings replica;
+    ReplicaOptions replica;
     replica.step_time = Seconds(0.1 * slower);
     replica.link = {.up = {.bytes_per_second = up * slower},
                     .down = {.bytes_per_second = 2 * up},

@@ -19,7 +19,7 @@ Scenario varying_scenario() {
   scenario.eval = {.every = 5, .samples = 1};
   scenario.target = {.metric = Metric::kAccuracy, .value = 0.5};
   for (const double slower : {1.0, 0.6, 1.3}) {
-    ReplicaSettings replica;
+    ReplicaOptions replica;
     replica.step_time = Seconds(0.1 * slower);
     replica.link = {.up = {.bytes_per_second = 20e3 * slower},
                     .down = {.bytes_per_second = 40e3},
@@ -31,7 +31,7 @@ Scenario varying_scenario() {
   return scenario;
 }
 
-Result<RunResult> run_with(RunRequest request, const std::string& recipe,
+Result<RunResult> run_with(RunOptions request, const std::string& recipe,
                            const Scenario& scenario = varying_scenario()) {
   testing::QuadraticWorkload workload(501);
   Workers workers(1);

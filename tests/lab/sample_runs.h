@@ -15,9 +15,9 @@ namespace longhaul::lab {
 inline Scenario sample_scenario() {
   Scenario scenario{.name = "sample", .title = "Sample"};
   scenario.target = {.metric = Metric::kAccuracy, .value = 0.8};
-  const LinkSettings link{.up = Bandwidth::from_bits_per_second(5.65e6),
-                          .down = Bandwidth::from_bits_per_second(20e6),
-                          .latency = Seconds(0.06)};
+  const LinkOptions link{.up = Bandwidth::from_bits_per_second(5.65e6),
+                         .down = Bandwidth::from_bits_per_second(20e6),
+                         .latency = Seconds(0.06)};
   scenario.replicas.assign(4, {.link = link});
   return scenario;
 }

@@ -36,7 +36,7 @@ Scenario scenario_at(const Point& point) {
     const double slow_step = point.unequal && i == 1 ? 1.4 : 1.0;
     const double slow_up = point.unequal && i == 2 ? 0.7 : 1.0;
     const double far = point.unequal && i == 3 ? 2.5 : 1.0;
-    ReplicaSettings replica;
+    ReplicaOptions replica;
     replica.step_time = kStep * slow_step;
     replica.link.up = {.bytes_per_second = point.alpha_up * slow_up * kDenseBytes / kStep.count()};
     replica.link.down = {.bytes_per_second = point.alpha_down * kDenseBytes / kStep.count()};
@@ -52,7 +52,7 @@ RunResult run_at(const Point& point, const Scenario& scenario) {
   // Random-k: its payloads have the same size in every round, so that the formula has one size to
   // know.
   const std::string codec = point.keep_ratio == 1 ? "dense/fp32" : "random_k/bf16";
-  const RunRequest request{.recipe = {.name = "dd-ef-sgd",
+  const RunOptions request{.recipe = {.name = "dd-ef-sgd",
                                       .settings = {.keep_ratio = point.keep_ratio,
                                                    .delay_steps = point.delay_steps,
                                                    .codec = codec}}};
@@ -62,7 +62,7 @@ RunResult run_at(const Point& point, const Scenario& scenario) {
 Seconds formula_at(const Point& point, const Scenario& scenario, const RunResult& result) {
   const double rounds = static_cast<double>(result.steps) * 4;
   Conditions replicas;
-  for (const ReplicaSettings& replica : scenario.replicas) {
+  for (const ReplicaOptions& replica : scenario.replicas) {
     replicas.push_back({.compute = replica.step_time,
                         .latency = replica.link.latency,
                         .up = replica.link.up,

@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-StudyRequest smoke() { return {.scenario = "smoke", .catalogue = catalogue_of_tests()}; }
+StudyOptions smoke() { return {.scenario = "smoke", .catalogue = catalogue_of_tests()}; }
 
 TEST(Study, RunsTheRecipesAndTheSeedOfTheScenarioByDefault) {
   const auto points = study_points(smoke());
@@ -23,7 +23,7 @@ TEST(Study, RunsTheRecipesAndTheSeedOfTheScenarioByDefault) {
 }
 
 TEST(Study, CombinesEverySettingOfTheGridWithEverySeed) {
-  StudyRequest request = smoke();
+  StudyOptions request = smoke();
   request.seeds = {4, 5};
   request.grid = {{"train.lr", {"0.1", "0.2"}}, {"train.batch", {"8", "16"}}};
   const auto points = study_points(request);
@@ -37,7 +37,7 @@ TEST(Study, CombinesEverySettingOfTheGridWithEverySeed) {
 }
 
 TEST(Study, FindsWrongUseBeforeTheFirstRun) {
-  StudyRequest request = smoke();
+  StudyOptions request = smoke();
   request.recipes = {"d-sgd", "magic"};
   EXPECT_THAT(study_points(request).error().message, HasSubstr("magic"));
   request.recipes = {"d-sgd", "static", "d-sgd"};
@@ -49,19 +49,19 @@ TEST(Study, FindsWrongUseBeforeTheFirstRun) {
 }
 
 TEST(Study, RefusesGridsThatWouldNeverEnd) {
-  StudyRequest request = smoke();
+  StudyOptions request = smoke();
   request.grid.assign(3, {"train.lr", std::vector<std::string>(100, "0.1")});
   EXPECT_THAT(study_points(request).error().message, HasSubstr("--grid"));
 }
 
-TEST(StudyOptions, AreReadAsPeopleWriteThem) {
+TEST(StudyTest, AreReadAsPeopleWriteThem) {
   EXPECT_THAT(*parse_seeds("1, 22"), ElementsAre(1, 22));
   EXPECT_EQ(parse_setting("data.path=a=b")->value, "a=b");
   EXPECT_EQ(parse_setting("data.path=")->value, "");
   EXPECT_THAT(parse_grid_axis("train.lr=1,2")->values, ElementsAre("1", "2"));
 }
 
-TEST(StudyOptions, SayWhatTheyExpect) {
+TEST(StudyTest, SayWhatTheyExpect) {
   EXPECT_THAT(parse_seeds("1,x").error().message, HasSubstr("such as 1,2,3, got 1,x"));
   EXPECT_THAT(parse_seeds("").error().message, HasSubstr("got none"));
   EXPECT_THAT(parse_seeds("1,2,1").error().message, HasSubstr("each seed once, got 1 twice"));

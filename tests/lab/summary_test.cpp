@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-const TargetSettings kTarget{.metric = Metric::kAccuracy, .value = 0.8};
+const TargetOptions kTarget{.metric = Metric::kAccuracy, .value = 0.8};
 
 RunResult reached_after(double seconds, std::uint64_t seed = 1) {
   RunResult run{.recipe = "d-sgd", .seed = seed};
@@ -62,7 +62,7 @@ TEST(Summary, SaysThatTheTargetWasNotReachedAndTheBestMeanOfThree) {
 }
 
 TEST(Summary, TheBestLossIsTheLeast) {
-  const TargetSettings target{.metric = Metric::kLoss, .value = 0.5};
+  const TargetOptions target{.metric = Metric::kLoss, .value = 0.5};
   RunResult run{.recipe = "d-sgd"};
   for (const double loss : {3.0, 2.0, 1.0, 2.0, 3.0}) run.evaluations.push_back({.loss = loss});
   EXPECT_NEAR(*summarise(target, {run})[0].best_value, 5.0 / 3, 1e-12);

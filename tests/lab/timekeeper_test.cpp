@@ -42,7 +42,7 @@ Scenario lab_scenario() {
   scenario.eval.every = 1000;
   scenario.target.value = 2;
   for (const double step_time : {0.04, 0.04, 0.08}) {
-    ReplicaSettings replica;
+    ReplicaOptions replica;
     replica.step_time = Seconds(step_time);
     replica.link = {.up = {.bytes_per_second = 1e5},
                     .down = {.bytes_per_second = 4e5},

@@ -122,7 +122,7 @@ TEST(Deco, FindsWhatBruteForceFindsOnAThousandNetworks) {
   std::vector<RoundSizes> sizes;
   for (const std::size_t n : counts) {
     grids.emplace_back(n);
-    sizes.emplace_back(kTopBf16, kElements, n, RatioLimits{.least = kLeastRatio});
+    sizes.emplace_back(kTopBf16, kElements, n, RatioRange{.least = kLeastRatio});
   }
   int hidden = 0;
   for (int trial = 0; trial < 1000; ++trial) {
@@ -237,7 +237,7 @@ TEST(RoundSizes, ForwardsWhereThatIsTheCheapestWayDown) {
 }
 
 TEST(RoundSizes, TheTableGoesFromTheLeastToTheMostInSmallSteps) {
-  const RatioLimits limits;
+  const RatioRange limits;
   const RoundSizes sizes(kTopBf16, kElements, 4, limits);
   EXPECT_EQ(sizes.table().front().keep_ratio, limits.least);
   EXPECT_EQ(sizes.table().back().keep_ratio, limits.most);

@@ -9,7 +9,7 @@
 
 namespace longhaul::testing {
 
-inline constexpr CodecSpec kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
+inline constexpr CodecOptions kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
 inline constexpr std::size_t kElements = 1'000'000;
 
 inline double uniform_in(std::mt19937_64& random, double least, double most) {

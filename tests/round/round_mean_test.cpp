@@ -17,9 +17,9 @@ namespace {
 using testing_data::normal_update;
 using testing_data::same_bits;
 
-constexpr CodecSpec kDense{.kind = CodecKind::kDense, .values = ValueFormat::kFp32};
+constexpr CodecOptions kDense{.kind = CodecKind::kDense, .values = ValueFormat::kFp32};
 
-ByteBuffer encode(const CodecSpec& spec, std::vector<float> update, double keep_ratio = 1.0) {
+ByteBuffer encode(const CodecOptions& spec, std::vector<float> update, double keep_ratio = 1.0) {
   Workers alone;
   return make_codec(spec, {}, alone)->take({.residual = update, .keep_ratio = keep_ratio});
 }

@@ -61,12 +61,13 @@ class TrainSessionTest : public ::testing::Test {
  protected:
   void start_hub(const std::filesystem::path& directory = {}) {
     hub_.reset();
-    HubSetup setup{.training = {.engine = engine_setup(job_of_one(), workload_.layers()).value(),
-                                .steps = kSteps,
-                                .replicas = 1,
-                                .directory = directory},
-                   .evaluates = true};
-    hub_ = Hub::start(std::move(setup), clock_, Log(LogLevel::kOff), {}).value();
+    HubOptions options{
+        .training = {.engine = engine_options(job_of_one(), workload_.layers()).value(),
+                     .steps = kSteps,
+                     .replicas = 1,
+                     .directory = directory},
+        .evaluates = true};
+    hub_ = Hub::start(std::move(options), clock_, Log(LogLevel::kOff), {}).value();
   }
 
   SessionOptions options(const std::filesystem::path& file = {}) const {

@@ -8,13 +8,13 @@
 namespace longhaul::testing {
 namespace {
 
-EngineSetup overlap_setup(int period_steps, int delay_steps) {
-  EngineSetup setup;
-  setup.recipe = find_recipe("overlap-local-sgd").value();
-  setup.recipe.plan.period_steps = period_steps;
-  setup.recipe.plan.delay_steps = delay_steps;
-  setup.lr.peak = 0.02;
-  return setup;
+EngineOptions overlap_options(int period_steps, int delay_steps) {
+  EngineOptions options;
+  options.recipe = find_recipe("overlap-local-sgd").value();
+  options.recipe.plan.period_steps = period_steps;
+  options.recipe.plan.delay_steps = delay_steps;
+  options.lr.peak = 0.02;
+  return options;
 }
 
 // At the end of a period: x = (1 - α) x + α z; the mean of the x moves z at the end of the next
@@ -23,10 +23,10 @@ TEST(Anchor, OnePeriodLateIsOverlapLocalSgd) {
   constexpr int kSteps = 5;
   constexpr float kPull = 0.6F;
   constexpr float kMomentum = 0.7F;
-  const EngineSetup setup = overlap_setup(kSteps, kSteps);
+  const EngineOptions options = overlap_options(kSteps, kSteps);
   QuadraticWorkload workload(301);
-  Cluster cluster(setup, workload, {1, 1, 1});
-  ReplicasByHand by_hand(workload, 3, setup);
+  Cluster cluster(options, workload, {1, 1, 1});
+  ReplicasByHand by_hand(workload, 3, options);
   std::vector<float> anchor = by_hand.mean();
   std::vector<float> velocity(anchor.size());
   std::vector<float> mean_on_its_way;
@@ -58,7 +58,7 @@ TEST(Anchor, OnePeriodLateIsOverlapLocalSgd) {
 TEST(Anchor, IsTheSameOnAllReplicasWhateverTheDelay) {
   for (const int delay : {0, 1, 4, 7, 13}) {
     QuadraticWorkload workload(301);
-    Cluster cluster(overlap_setup(4, delay), workload, {1, 2, 0.5});
+    Cluster cluster(overlap_options(4, delay), workload, {1, 2, 0.5});
     cluster.replicas[1].returning->returns = [](RoundId round) { return round.step % 8 == 3; };
     for (int step = 0; step < 40; ++step) {
       cluster.step();

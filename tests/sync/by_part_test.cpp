@@ -77,11 +77,11 @@ class ByPart : public ::testing::TestWithParam<Recipe> {};
 TEST_P(ByPart, HasTheBitsOfTheWholeModelInAnyOrder) {
   std::mt19937_64 random(31);
   for (int trial = 0; trial < 6; ++trial) {
-    EngineSetup setup = random_run_setup(GetParam(), random);
-    setup.clip = trial % 2 == 0 ? 0.0 : 3.0;
+    EngineOptions options = random_run_options(GetParam(), random);
+    options.clip = trial % 2 == 0 ? 0.0 : 3.0;
     QuadraticWorkload workload(kRunElements, random());
-    Cluster whole(setup, workload, {1, 2, 0.5});
-    Cluster parts(setup, workload, {1, 2, 0.5});
+    Cluster whole(options, workload, {1, 2, 0.5});
+    Cluster parts(options, workload, {1, 2, 0.5});
     ByParts by_parts{.cluster = parts, .random = std::mt19937_64(random())};
     whole.submit_with = [&](std::size_t i, std::span<float> gradient) {
       spoil(*whole.replicas[i].engine, i, gradient);
@@ -92,8 +92,8 @@ TEST_P(ByPart, HasTheBitsOfTheWholeModelInAnyOrder) {
       by_parts.submit(i, gradient);
     };
     const std::uint64_t seed = random();
-    Script for_whole(setup.recipe, seed);
-    Script for_parts(setup.recipe, seed);
+    Script for_whole(options.recipe, seed);
+    Script for_parts(options.recipe, seed);
     for (int step = 0; step < 40; ++step) {
       for_whole.step(whole);
       for_parts.submit_all(parts);
@@ -153,7 +153,7 @@ std::vector<std::uint64_t> digests_of_run(const Recipe& recipe, bool is_telling)
   QuadraticWorkload workload(kRunElements, 9);
   std::unique_ptr<Learner> learner = workload.make_learner(0);
   if (is_telling) learner = std::make_unique<TellingLearner>(std::move(learner), 10);
-  Engine engine(random_run_setup(recipe, random), learner->parameters(), network.exchange(0),
+  Engine engine(random_run_options(recipe, random), learner->parameters(), network.exchange(0),
                 workers);
   std::vector<std::uint64_t> digests;
   for (int step = 0; step < 30; ++step) {
@@ -173,12 +173,12 @@ TEST_P(ByPart, HasTheSameBitsHoweverALearnerTellsOfItsLayers) {
 // One replica of three parts with four elements each, plain SGD with a rate of 1.
 class ThreeParts : public ::testing::Test {
  protected:
-  static EngineSetup setup() {
-    EngineSetup setup = local_setup("dense/fp32", {});
-    setup.recipe.local.fragments = 3;
-    setup.lr.peak = 1;
-    setup.clip = 2;
-    return setup;
+  static EngineOptions options() {
+    EngineOptions options = local_options("dense/fp32", {});
+    options.recipe.local.fragments = 3;
+    options.lr.peak = 1;
+    options.clip = 2;
+    return options;
   }
 
   // A step whose parts have gradients of that norm. How far each part has moved.
@@ -201,7 +201,7 @@ class ThreeParts : public ::testing::Test {
   Workers workers_{1};
   std::vector<float> parameters_ = std::vector<float>(12);
   SimulatedNetwork network_{std::vector<SimulatedPeer>{{.link = test_link()}}, workers_};
-  Engine engine_{setup(), parameters_, network_.exchange(0), workers_};
+  Engine engine_{options(), parameters_, network_.exchange(0), workers_};
 };
 
 using Moves = std::vector<float>;

@@ -17,10 +17,11 @@ class ChangingPlan : public ::testing::TestWithParam<Merge> {};
 TEST_P(ChangingPlan, KeepsReplicasAlikeAndLosesNothing) {
   std::mt19937_64 random(11);
   for (int trial = 0; trial < 12; ++trial) {
-    EngineSetup setup = setup_of(GetParam(), "top_k/bf16", {.keep_ratio = 0.1, .delay_steps = 2});
-    setup.optimizer.kind = OptimizerKind::kSgd;
+    EngineOptions options =
+        setup_of(GetParam(), "top_k/bf16", {.keep_ratio = 0.1, .delay_steps = 2});
+    options.optimizer.kind = OptimizerKind::kSgd;
     QuadraticWorkload workload(401, random());
-    Cluster cluster(setup, workload, {1, 1, 1});
+    Cluster cluster(options, workload, {1, 1, 1});
     for (int step = 0; step < 40; ++step) {
       if (random() % 4 == 0) {
         cluster.announce({.keep_ratio = 0.02 + 0.1 * static_cast<double>(random() % 5),
@@ -55,9 +56,9 @@ TEST(KeepRatiosByReplica, AreWhatEachReplicaSends) {
     return update.size() - static_cast<std::size_t>(std::ranges::count(update, 0.0F));
   };
   Plan plan{.keep_ratio = 0.1, .delay_steps = 1, .keep_ratios = {0.5, 0.25, 0.05}};
-  const EngineSetup setup = setup_of(Merge::kLate, "top_k/fp32", plan);
+  const EngineOptions options = setup_of(Merge::kLate, "top_k/fp32", plan);
   QuadraticWorkload workload(kElements, 3);
-  Cluster cluster(setup, workload, {1, 1, 1});
+  Cluster cluster(options, workload, {1, 1, 1});
   for (int step = 0; step < 6; ++step) {
     if (step == 3) {
       plan = {.delay_steps = 1, .merge = Merge::kLate, .keep_ratios = {0.01, 0.02, 0.04}};
@@ -74,14 +75,14 @@ TEST(KeepRatiosByReplica, AreWhatEachReplicaSends) {
 }
 
 TEST(KeepRatiosByReplica, OfAnotherNumberOfReplicasAreRefused) {
-  EngineSetup setup = setup_of(Merge::kLate, "top_k/fp32", {});
-  setup.replicas = 3;
+  EngineOptions options = setup_of(Merge::kLate, "top_k/fp32", {});
+  options.replicas = 3;
   const auto with = [](std::vector<double> ratios) {
     return Plan{.merge = Merge::kLate, .keep_ratios = std::move(ratios)};
   };
-  EXPECT_TRUE(check_plan(with({0.1, 0.2, 0.3}), setup).ok());
-  EXPECT_TRUE(check_plan(with({}), setup).ok());
-  EXPECT_EQ(check_plan(with({0.1, 0.2}), setup).error().message,
+  EXPECT_TRUE(check_plan(with({0.1, 0.2, 0.3}), options).ok());
+  EXPECT_TRUE(check_plan(with({}), options).ok());
+  EXPECT_EQ(check_plan(with({0.1, 0.2}), options).error().message,
             "keep_ratios of 2 replicas: expected 3");
 }
 
@@ -135,11 +136,11 @@ void expect_whole_move(OptimizerKind kind, const char* codec, std::uint64_t seed
                        bool returns_some = false) {
   constexpr double kLr = 0.02;
   std::mt19937_64 random(seed);
-  EngineSetup setup = setup_of(Merge::kLate, codec, {.keep_ratio = 0.2, .delay_steps = 3});
-  setup.optimizer.kind = kind;
-  setup.optimizer.momentum = 0.8F;
+  EngineOptions options = setup_of(Merge::kLate, codec, {.keep_ratio = 0.2, .delay_steps = 3});
+  options.optimizer.kind = kind;
+  options.optimizer.momentum = 0.8F;
   FadingWorkload workload;
-  Cluster cluster(setup, workload, {1, 1, 1});
+  Cluster cluster(options, workload, {1, 1, 1});
   std::mt19937_64 returning(seed + 100);
   for (ClusterReplica& replica : cluster.replicas) {
     replica.returning->returns = [&](RoundId round) {
@@ -190,9 +191,9 @@ TEST(ChangingRule, KeepsWhatReturnedUpdatesHaveStillToMove) {
 }
 
 TEST(PlanChange, TakesEffectInTheStepAfterTheMeanThatCarriesIt) {
-  EngineSetup setup = setup_of(Merge::kOptimizer, "dense/fp32", {.delay_steps = 2});
+  EngineOptions options = setup_of(Merge::kOptimizer, "dense/fp32", {.delay_steps = 2});
   QuadraticWorkload workload(11);
-  Cluster cluster(setup, workload, {1, 1});
+  Cluster cluster(options, workload, {1, 1});
   for (int step = 0; step < 5; ++step) cluster.step();
   cluster.announce({.delay_steps = 4});  // with the round of step 5, which is merged in step 7
   std::vector<std::size_t> in_flight;

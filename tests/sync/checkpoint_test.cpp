@@ -23,13 +23,13 @@ class Checkpoint : public ::testing::TestWithParam<Recipe> {};
 TEST_P(Checkpoint, ContinuesBitForBitFromEveryStep) {
   std::mt19937_64 random(21);
   for (int trial = 0; trial < 4; ++trial) {
-    const EngineSetup setup = random_run_setup(GetParam(), random);
+    const EngineOptions options = random_run_options(GetParam(), random);
     QuadraticWorkload workload(kRunElements, random());
-    Cluster whole(setup, workload, {1, 2, 0.5});
-    Cluster broken(setup, workload, {1, 2, 0.5});
+    Cluster whole(options, workload, {1, 2, 0.5});
+    Cluster broken(options, workload, {1, 2, 0.5});
     const std::uint64_t seed = random();
-    Script for_whole(setup.recipe, seed);
-    Script for_broken(setup.recipe, seed);
+    Script for_whole(options.recipe, seed);
+    Script for_broken(options.recipe, seed);
     for (int step = 0; step < 30; ++step) {
       for_whole.step(whole);
       for_broken.submit_all(broken);
@@ -55,14 +55,14 @@ TEST_P(Checkpoint, ContinuesBitForBitFromEveryStep) {
 // between.
 TEST(CheckpointBetweenHalves, KeepsWhereAReplicaStands) {
   for (const char* name : {"streaming-diloco", "sparseloco", "overlap-local-sgd", "olco3-oc"}) {
-    EngineSetup setup{.recipe = find_recipe(name).value(), .lr = {.peak = 0.02}};
-    setup.recipe.codec = parse_codec("dense/4bit").value();
-    setup.recipe.local.fragments = 1;
-    setup.recipe.plan.period_steps = 2;
-    setup.recipe.plan.delay_steps = 2;
+    EngineOptions options{.recipe = find_recipe(name).value(), .lr = {.peak = 0.02}};
+    options.recipe.codec = parse_codec("dense/4bit").value();
+    options.recipe.local.fragments = 1;
+    options.recipe.plan.period_steps = 2;
+    options.recipe.plan.delay_steps = 2;
     QuadraticWorkload workload(kRunElements);
-    Cluster whole(setup, workload, {1, 2, 0.5});
-    Cluster broken(setup, workload, {1, 2, 0.5});
+    Cluster whole(options, workload, {1, 2, 0.5});
+    Cluster broken(options, workload, {1, 2, 0.5});
     for (int step = 0; step < 20; ++step) {
       whole.step();
       broken.submit_all();
@@ -78,15 +78,15 @@ TEST(CheckpointBetweenHalves, KeepsWhereAReplicaStands) {
 // yet when the engine is replaced.
 TEST(CheckpointBetweenMerges, KeepsWhatTheFirstHasDone) {
   for (const char* name : {"streaming-diloco", "diloco", "overlap-local-sgd", "static"}) {
-    EngineSetup setup{.recipe = find_recipe(name).value(), .lr = {.peak = 0.02}};
-    setup.recipe.local.fragments = 1;
-    setup.recipe.plan.period_steps = 1;
-    setup.recipe.plan.delay_steps = 3;
-    Plan sooner = setup.recipe.plan;
+    EngineOptions options{.recipe = find_recipe(name).value(), .lr = {.peak = 0.02}};
+    options.recipe.local.fragments = 1;
+    options.recipe.plan.period_steps = 1;
+    options.recipe.plan.delay_steps = 3;
+    Plan sooner = options.recipe.plan;
     sooner.delay_steps = 2;
     QuadraticWorkload workload(kRunElements);
-    Cluster whole(setup, workload, {1, 2});
-    Cluster broken(setup, workload, {1, 2});
+    Cluster whole(options, workload, {1, 2});
+    Cluster broken(options, workload, {1, 2});
     whole.announce(sooner);  // with the round of step 0, merged in step 3
     broken.announce(sooner);
     for (int step = 0; step < 10; ++step) {
@@ -123,11 +123,11 @@ TEST(CheckpointPlan, KeepsAPlanThatIsAnnounced) {
 // Does a run that was restarted once, with `damage` done to the checkpoint, end elsewhere?
 bool is_noticed(const Recipe& recipe, const std::function<void(State&)>& damage) {
   std::mt19937_64 random(22);
-  EngineSetup setup = random_run_setup(recipe, random);
-  setup.optimizer.kind = OptimizerKind::kMomentum;
+  EngineOptions options = random_run_options(recipe, random);
+  options.optimizer.kind = OptimizerKind::kMomentum;
   QuadraticWorkload workload(kRunElements);
-  Cluster whole(setup, workload, {1, 1});
-  Cluster broken(setup, workload, {1, 1});
+  Cluster whole(options, workload, {1, 1});
+  Cluster broken(options, workload, {1, 1});
   for (int step = 0; step < 20; ++step) {
     whole.step();
     broken.step();
@@ -223,7 +223,7 @@ class CheckpointRefusal : public ::testing::Test {
     for (int step = 0; step < 6; ++step) cluster_.step();
     state_ = engine().save();
   }
-  static EngineSetup setup() {
+  static EngineOptions options() {
     return {.recipe = find_recipe("static").value(), .lr = {.peak = 0.02}};
   }
   Engine& engine() { return *cluster_.replicas[0].engine; }
@@ -243,7 +243,7 @@ class CheckpointRefusal : public ::testing::Test {
   }
 
   QuadraticWorkload workload_{51};
-  Cluster cluster_{setup(), workload_, {1, 1}};
+  Cluster cluster_{options(), workload_, {1, 1}};
   State state_;
 };
 
@@ -312,7 +312,7 @@ TEST_F(CheckpointRefusal, OfPlansThatTheEngineCannotFollow) {
 }
 
 TEST_F(CheckpointRefusal, OfLookAheadWithAdamW) {
-  EngineSetup adamw = setup();
+  EngineOptions adamw = options();
   adamw.optimizer.kind = OptimizerKind::kAdamW;
   Cluster other(adamw, workload_, {1, 1});
   State state = other.replicas[0].engine->save();

@@ -113,12 +113,12 @@ inline LinkModel test_link(double bytes_per_second = 1e6, Seconds latency = Seco
 
 class Cluster {
  public:
-  Cluster(const EngineSetup& setup, Workload& workload, const std::vector<float>& weights)
-      : setup_(setup), workload_(workload), network_(peers(weights), workers_) {
+  Cluster(const EngineOptions& options, Workload& workload, const std::vector<float>& weights)
+      : options_(options), workload_(workload), network_(peers(weights), workers_) {
     network_.plan_with([this](const ClosedRound&) { return std::exchange(next_plan_, {}); });
     const std::size_t elements = workload.initial_parameters().size();
-    if (setup.recipe.is_two_way)
-      network_.compress_means(make_mean_compressor(setup, elements, workers_));
+    if (options.recipe.is_two_way)
+      network_.compress_means(make_mean_compressor(options, elements, workers_));
     for (std::size_t i = 0; i < weights.size(); ++i) {
       ClusterReplica replica{.learner = workload.make_learner(i),
                              .returning = std::make_unique<ReturningExchange>(network_.exchange(i)),
@@ -127,8 +127,8 @@ class Cluster {
                              .weight = weights[i]};
       replica.exchange = std::make_unique<AccountingExchange>(
           *replica.returning, elements,
-          split_into_parts(setup.layers, elements,
-                           static_cast<std::size_t>(setup.recipe.local.fragments)));
+          split_into_parts(options.layers, elements,
+                           static_cast<std::size_t>(options.recipe.local.fragments)));
       replicas.push_back(std::move(replica));
       renew(i);
     }
@@ -176,13 +176,13 @@ class Cluster {
   // A fresh engine at the initial parameters takes the place of a replica's.
   Engine& renew(std::size_t index) {
     ClusterReplica& replica = replicas.at(index);
-    EngineSetup setup = setup_;
-    setup.slot = index;
-    setup.recipe.plan.keep_ratio =
-        replica.returning->own_ratio.value_or(setup_.recipe.plan.keep_ratio);
+    EngineOptions options = options_;
+    options.slot = index;
+    options.recipe.plan.keep_ratio =
+        replica.returning->own_ratio.value_or(options_.recipe.plan.keep_ratio);
     std::ranges::copy(workload_.initial_parameters(), replica.learner->parameters().begin());
-    replica.engine =
-        std::make_unique<Engine>(setup, replica.learner->parameters(), *replica.exchange, workers_);
+    replica.engine = std::make_unique<Engine>(options, replica.learner->parameters(),
+                                              *replica.exchange, workers_);
     return *replica.engine;
   }
 
@@ -207,7 +207,7 @@ class Cluster {
   // What is left of a residual tells what it was. A late replica moves back by what it lost, which
   // is no update.
   void note_decay(ClusterReplica& replica) const {
-    const double share = 1 / static_cast<double>(setup_.recipe.residual_decay) - 1;
+    const double share = 1 / static_cast<double>(options_.recipe.residual_decay) - 1;
     const std::vector<float> residual = replica.engine->residual();
     for (std::size_t j = 0; j < replica.leaked.size(); ++j) {
       const double lost = share * static_cast<double>(residual[j]);
@@ -220,19 +220,19 @@ class Cluster {
     for (const float weight : weights) all.push_back({.link = test_link(), .weight = weight});
     return all;
   }
-  EngineSetup setup_;
+  EngineOptions options_;
   Workload& workload_;
   Workers workers_{1};
   SimulatedNetwork network_;
   std::optional<Plan> next_plan_;
 };
 
-inline EngineSetup setup_of(Merge merge, const char* codec, Plan plan) {
-  EngineSetup setup;
-  setup.recipe = {.name = "test", .codec = parse_codec(codec).value(), .plan = plan};
-  setup.recipe.plan.merge = merge;
-  setup.lr.peak = 0.02;
-  return setup;
+inline EngineOptions setup_of(Merge merge, const char* codec, Plan plan) {
+  EngineOptions options;
+  options.recipe = {.name = "test", .codec = parse_codec(codec).value(), .plan = plan};
+  options.recipe.plan.merge = merge;
+  options.lr.peak = 0.02;
+  return options;
 }
 
 // How many rounds a replica has merged after that many steps of an unchanging plan.
@@ -241,10 +241,10 @@ inline std::size_t rounds_merged_after(int steps, const Plan& plan) {
 }
 
 // Local steps of plain SGD.
-inline EngineSetup local_setup(const char* codec, const Plan& plan) {
-  EngineSetup setup = setup_of(Merge::kLate, codec, plan);
-  setup.optimizer.kind = OptimizerKind::kSgd;
-  return setup;
+inline EngineOptions local_options(const char* codec, const Plan& plan) {
+  EngineOptions options = setup_of(Merge::kLate, codec, plan);
+  options.optimizer.kind = OptimizerKind::kSgd;
+  return options;
 }
 
 inline std::string test_name_of(Merge merge) {

@@ -12,56 +12,56 @@ namespace {
 
 constexpr double kTolerance = 1e-5;
 
-CodecSpec random_codec(std::mt19937_64& random) {
+CodecOptions random_codec(std::mt19937_64& random) {
   constexpr std::array kNames{
       "dense/fp32", "dense/bf16",    "dense/4bit", "top_k/bf16", "top_k/2bit", "chunk_top_k/2bit",
       "threshold",  "random_k/bf16", "cocktail",   "sign",       "top_k/fp32", "low_rank/fp32"};
-  CodecSpec spec = parse_codec(kNames[random() % kNames.size()]).value();
+  CodecOptions spec = parse_codec(kNames[random() % kNames.size()]).value();
   spec.threshold = 0.8F;
   return spec;
 }
 
-EngineSetup random_setup(std::mt19937_64& random) {
-  EngineSetup setup;
-  setup.recipe.codec = random_codec(random);
+EngineOptions random_options(std::mt19937_64& random) {
+  EngineOptions options;
+  options.recipe.codec = random_codec(random);
   constexpr std::array kMerges{Merge::kOptimizer, Merge::kOwnStep, Merge::kLate, Merge::kAhead,
                                Merge::kOuter};
-  setup.recipe.plan = {.keep_ratio = 0.01 + 0.3 * static_cast<double>(random() % 1000) / 1000.0,
-                       .delay_steps = static_cast<int>(random() % 7),
-                       .merge = kMerges[random() % kMerges.size()]};
-  if (has_local_steps(setup.recipe.plan.merge))
-    setup.recipe.plan.period_steps = 1 + static_cast<int>(random() % 4);
-  setup.optimizer.kind = OptimizerKind::kSgd;
-  setup.lr.peak = 0.02;
-  setup.clip = random() % 2 == 0 ? 0.0 : 5.0;
-  setup.layers = {{.name = "matrix", .offset = 0, .count = 600, .shape = {30, 20}},
-                  {.name = "rest", .offset = 600, .count = 401}};
-  return setup;
+  options.recipe.plan = {.keep_ratio = 0.01 + 0.3 * static_cast<double>(random() % 1000) / 1000.0,
+                         .delay_steps = static_cast<int>(random() % 7),
+                         .merge = kMerges[random() % kMerges.size()]};
+  if (has_local_steps(options.recipe.plan.merge))
+    options.recipe.plan.period_steps = 1 + static_cast<int>(random() % 4);
+  options.optimizer.kind = OptimizerKind::kSgd;
+  options.lr.peak = 0.02;
+  options.clip = random() % 2 == 0 ? 0.0 : 5.0;
+  options.layers = {{.name = "matrix", .offset = 0, .count = 600, .shape = {30, 20}},
+                    {.name = "rest", .offset = 600, .count = 401}};
+  return options;
 }
 
 TEST(Conservation, HoldsAtEveryStepForRandomPlansAndCodecs) {
   std::mt19937_64 random(7);
   for (int trial = 0; trial < 60; ++trial) {
-    const EngineSetup setup = random_setup(random);
+    const EngineOptions options = random_options(random);
     QuadraticWorkload workload(1001, random());
     const std::vector<float> weights =
         trial % 2 == 0 ? std::vector<float>{1, 1, 1} : std::vector<float>{3, 1, 0.5};
-    Cluster cluster(setup, workload, weights);
+    Cluster cluster(options, workload, weights);
     for (int step = 0; step < 12; ++step) {
       cluster.step();
       ASSERT_LT(imbalance(account_of(cluster)), kTolerance)
-          << setup.recipe.codec.name() << " δ=" << setup.recipe.plan.keep_ratio
-          << " τ=" << setup.recipe.plan.delay_steps << " step " << step;
+          << options.recipe.codec.name() << " δ=" << options.recipe.plan.keep_ratio
+          << " τ=" << options.recipe.plan.delay_steps << " step " << step;
     }
   }
 }
 
 TEST(Conservation, NoticesOneDroppedResidual) {
   std::mt19937_64 random(8);
-  EngineSetup setup = random_setup(random);
-  setup.recipe.codec = parse_codec("top_k/bf16").value();
+  EngineOptions options = random_options(random);
+  options.recipe.codec = parse_codec("top_k/bf16").value();
   QuadraticWorkload workload(1001);
-  Cluster cluster(setup, workload, {1, 1, 1});
+  Cluster cluster(options, workload, {1, 1, 1});
   for (int step = 0; step < 5; ++step) cluster.step();
   Account account = account_of(cluster);
   const std::vector<float> residual = cluster.replicas[1].engine->residual();
@@ -71,12 +71,12 @@ TEST(Conservation, NoticesOneDroppedResidual) {
 }
 
 TEST(Conservation, NoticesAMessageMergedTwice) {
-  EngineSetup setup;
-  setup.recipe.codec = parse_codec("top_k/bf16").value();
-  setup.recipe.plan = {.keep_ratio = 0.05, .delay_steps = 2};
-  setup.lr.peak = 0.02;
+  EngineOptions options;
+  options.recipe.codec = parse_codec("top_k/bf16").value();
+  options.recipe.plan = {.keep_ratio = 0.05, .delay_steps = 2};
+  options.lr.peak = 0.02;
   QuadraticWorkload workload(1001);
-  Cluster cluster(setup, workload, {1, 1, 1});
+  Cluster cluster(options, workload, {1, 1, 1});
   for (int step = 0; step < 5; ++step) cluster.step();
   Account account = account_of(cluster);
   const std::vector<float>& message = cluster.replicas[2].exchange->in_flight().begin()->second;
@@ -94,25 +94,25 @@ void return_some(Cluster& cluster, std::mt19937_64& random) {
 TEST(Conservation, HoldsWhereUpdatesAreReturned) {
   std::mt19937_64 random(9);
   for (int trial = 0; trial < 40; ++trial) {
-    const EngineSetup setup = random_setup(random);
+    const EngineOptions options = random_options(random);
     QuadraticWorkload workload(1001, random());
-    Cluster cluster(setup, workload, {1, 1, 2});
+    Cluster cluster(options, workload, {1, 1, 2});
     return_some(cluster, random);
     for (int step = 0; step < 15; ++step) {
       cluster.step();
       ASSERT_LT(imbalance(account_of(cluster)), kTolerance)
-          << setup.recipe.codec.name() << ' ' << name_of(setup.recipe.plan.merge)
-          << " τ=" << setup.recipe.plan.delay_steps << " step " << step;
+          << options.recipe.codec.name() << ' ' << name_of(options.recipe.plan.merge)
+          << " τ=" << options.recipe.plan.delay_steps << " step " << step;
     }
   }
 }
 
 TEST(Conservation, NoticesAReturnedUpdateThatIsIgnored) {
   std::mt19937_64 random(10);
-  EngineSetup setup = random_setup(random);
-  setup.recipe.plan.period_steps = 1;
+  EngineOptions options = random_options(random);
+  options.recipe.plan.period_steps = 1;
   QuadraticWorkload workload(1001);
-  Cluster cluster(setup, workload, {1, 1, 1});
+  Cluster cluster(options, workload, {1, 1, 1});
   cluster.replicas[1].returning->returns = [](RoundId round) { return round.step == 2; };
   cluster.replicas[1].returning->loses_them = true;
   for (int step = 0; step < 12; ++step) cluster.step();
@@ -121,11 +121,11 @@ TEST(Conservation, NoticesAReturnedUpdateThatIsIgnored) {
 
 TEST(Conservation, CountsWhatDecays) {
   for (const Merge merge : {Merge::kOptimizer, Merge::kLate, Merge::kOuter}) {
-    EngineSetup setup = setup_of(merge, "top_k/bf16", {.keep_ratio = 0.1, .delay_steps = 2});
-    if (has_local_steps(merge)) setup.recipe.plan.period_steps = 3;
-    setup.recipe.residual_decay = 0.9F;
+    EngineOptions options = setup_of(merge, "top_k/bf16", {.keep_ratio = 0.1, .delay_steps = 2});
+    if (has_local_steps(merge)) options.recipe.plan.period_steps = 3;
+    options.recipe.residual_decay = 0.9F;
     QuadraticWorkload workload(1001);
-    Cluster cluster(setup, workload, {1, 2});
+    Cluster cluster(options, workload, {1, 2});
     for (int step = 0; step < 15; ++step) {
       cluster.step();
       ASSERT_LT(imbalance(account_of(cluster)), kTolerance) << name_of(merge);
@@ -137,12 +137,12 @@ TEST(Conservation, CountsWhatDecays) {
 }
 
 TEST(Conservation, AResidualThatIsNotKeptIsALeak) {
-  EngineSetup setup;
-  setup.recipe.codec = parse_codec("top_k/bf16").value();
-  setup.recipe.keeps_residual = false;
-  setup.recipe.plan.keep_ratio = 0.1;
+  EngineOptions options;
+  options.recipe.codec = parse_codec("top_k/bf16").value();
+  options.recipe.keeps_residual = false;
+  options.recipe.plan.keep_ratio = 0.1;
   QuadraticWorkload workload(1001);
-  Cluster cluster(setup, workload, {1, 1});
+  Cluster cluster(options, workload, {1, 1});
   cluster.step();
   EXPECT_GT(imbalance(account_of(cluster)), kTolerance);
 }

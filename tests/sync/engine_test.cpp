@@ -47,7 +47,7 @@ class MemoryExchange final : public Exchange {
   std::optional<Error> failure;
 };
 
-EngineSetup plain_sgd(int delay_steps) {
+EngineOptions plain_sgd(int delay_steps) {
   return {.recipe = {.name = "test",
                      .codec = {.kind = CodecKind::kDense, .values = ValueFormat::kFp32},
                      .plan = {.delay_steps = delay_steps}},
@@ -57,7 +57,7 @@ EngineSetup plain_sgd(int delay_steps) {
 
 class EngineOnMemory : public ::testing::Test {
  protected:
-  Engine make(const EngineSetup& setup) { return {setup, parameters_, exchange_, workers_}; }
+  Engine make(const EngineOptions& options) { return {options, parameters_, exchange_, workers_}; }
 
   static Status step(Engine& engine, Floats gradient) {
     engine.submit(gradient);
@@ -88,10 +88,10 @@ TEST_F(EngineOnMemory, AppliesAGradientExactlyDelayStepsLater) {
 }
 
 TEST_F(EngineOnMemory, TakesNoOptimizerStepBeforeTheFirstMean) {
-  EngineSetup setup = plain_sgd(3);
-  setup.optimizer.weight_decay = 0.5F;  // would show in the parameters
+  EngineOptions options = plain_sgd(3);
+  options.optimizer.weight_decay = 0.5F;  // would show in the parameters
   parameters_ = {1, 2};
-  Engine engine = make(setup);
+  Engine engine = make(options);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(step(engine, {1, 1}).ok());
   EXPECT_EQ(parameters_, (Floats{1, 2}));
   ASSERT_TRUE(step(engine, {1, 1}).ok());
@@ -121,9 +121,9 @@ TEST_F(EngineOnMemory, SubmitsEveryStepAsARoundOfItsOwn) {
 }
 
 TEST_F(EngineOnMemory, MergesWithTheLearningRateOfTheStepItMergesIn) {
-  EngineSetup setup = plain_sgd(1);
-  setup.lr = {.peak = 1.0, .warmup_steps = 4};
-  Engine engine = make(setup);
+  EngineOptions options = plain_sgd(1);
+  options.lr = {.peak = 1.0, .warmup_steps = 4};
+  Engine engine = make(options);
   ASSERT_TRUE(step(engine, {1, 0}).ok());
   ASSERT_TRUE(step(engine, {0, 0}).ok());
   EXPECT_EQ(parameters_, (Floats{-0.5F, 0}));
@@ -132,11 +132,11 @@ TEST_F(EngineOnMemory, MergesWithTheLearningRateOfTheStepItMergesIn) {
 // Enough elements that naming one is cheaper than sending all.
 constexpr std::size_t kMany = 64;
 
-EngineSetup largest_one_of_many() {
-  EngineSetup setup = plain_sgd(0);
-  setup.recipe.codec.kind = CodecKind::kTopK;
-  setup.recipe.plan.keep_ratio = 1.0 / kMany;
-  return setup;
+EngineOptions largest_one_of_many() {
+  EngineOptions options = plain_sgd(0);
+  options.recipe.codec.kind = CodecKind::kTopK;
+  options.recipe.plan.keep_ratio = 1.0 / kMany;
+  return options;
 }
 
 Floats begins_with(float first, float second) {
@@ -159,9 +159,9 @@ TEST_F(EngineOnMemory, KeepsWhatTheCodecHeldBack) {
 
 TEST_F(EngineOnMemory, ForgetsWhatTheCodecHeldBackIfTheRecipeSaysSo) {
   parameters_.resize(kMany);
-  EngineSetup setup = largest_one_of_many();
-  setup.recipe.keeps_residual = false;
-  Engine engine = make(setup);
+  EngineOptions options = largest_one_of_many();
+  options.recipe.keeps_residual = false;
+  Engine engine = make(options);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(step(engine, begins_with(3, 2)).ok());
   EXPECT_EQ(MemoryExchange::decode(exchange_.updates[2]), begins_with(3, 0));
   EXPECT_EQ(engine.residual()[1], 0.0F);
@@ -180,10 +180,10 @@ TEST_F(EngineOnMemory, ANonFiniteGradientLeavesTheResidualForLater) {
 // The late correction with momentum: a step without a gradient is no step, so that x stays the
 // shared model minus what has been told.
 TEST_F(EngineOnMemory, ANonFiniteGradientIsNoLocalStep) {
-  EngineSetup setup = plain_sgd(1);
-  setup.recipe.plan.merge = Merge::kLate;
-  setup.optimizer = {.kind = OptimizerKind::kMomentum, .momentum = 0.5F};
-  Engine engine = make(setup);
+  EngineOptions options = plain_sgd(1);
+  options.recipe.plan.merge = Merge::kLate;
+  options.optimizer = {.kind = OptimizerKind::kMomentum, .momentum = 0.5F};
+  Engine engine = make(options);
   ASSERT_TRUE(step(engine, {4, 0}).ok());
   EXPECT_EQ(parameters_, (Floats{-4, 0}));
   ASSERT_TRUE(step(engine, {kNan, 0}).ok());
@@ -197,9 +197,9 @@ TEST_F(EngineOnMemory, ANonFiniteGradientIsNoLocalStep) {
 TEST_F(EngineOnMemory, AbsurdGradientsCountAsNotFiniteSoThatResidualsNeverOverflow) {
   parameters_.resize(kMany);
   for (const Merge merge : {Merge::kOptimizer, Merge::kLate, Merge::kAhead}) {
-    EngineSetup setup = largest_one_of_many();
-    setup.recipe.plan.merge = merge;
-    Engine engine = make(setup);
+    EngineOptions options = largest_one_of_many();
+    options.recipe.plan.merge = merge;
+    Engine engine = make(options);
     for (int i = 0; i < 20; ++i) ASSERT_TRUE(step(engine, Floats(kMany, 3e38F)).ok());
     EXPECT_TRUE(engine.has_diverged());
     for (const float e : engine.residual()) EXPECT_EQ(e, 0.0F);
@@ -221,9 +221,9 @@ TEST_F(EngineOnMemory, ANonFiniteGradientSendsNothingAndIsCounted) {
 }
 
 TEST_F(EngineOnMemory, ANonFiniteGradientDoesNotTouchTheParametersOfDga) {
-  EngineSetup setup = plain_sgd(2);
-  setup.recipe.plan.merge = Merge::kOwnStep;
-  Engine engine = make(setup);
+  EngineOptions options = plain_sgd(2);
+  options.recipe.plan.merge = Merge::kOwnStep;
+  Engine engine = make(options);
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(step(engine, {kNan, 1}).ok());
     EXPECT_EQ(parameters_, (Floats{0, 0})) << "step " << i;
@@ -245,9 +245,9 @@ TEST_F(EngineOnMemory, TenNonFiniteGradientsInARowAreDivergence) {
 }
 
 TEST_F(EngineOnMemory, ClipsGradientsToTheLargestNorm) {
-  EngineSetup setup = plain_sgd(0);
-  setup.clip = 1;
-  Engine engine = make(setup);
+  EngineOptions options = plain_sgd(0);
+  options.clip = 1;
+  Engine engine = make(options);
   ASSERT_TRUE(step(engine, {3, -4}).ok());
   EXPECT_FLOAT_EQ(parameters_[0], -0.6F);
   EXPECT_FLOAT_EQ(parameters_[1], 0.8F);
@@ -256,9 +256,9 @@ TEST_F(EngineOnMemory, ClipsGradientsToTheLargestNorm) {
 }
 
 TEST_F(EngineOnMemory, ClipsGradientsWhoseSquaresAreBeyondAFloat) {
-  EngineSetup setup = plain_sgd(0);
-  setup.clip = 1;
-  Engine engine = make(setup);
+  EngineOptions options = plain_sgd(0);
+  options.clip = 1;
+  Engine engine = make(options);
   ASSERT_TRUE(step(engine, {3e30F, -4e30F}).ok());
   EXPECT_FLOAT_EQ(parameters_[0], -0.6F);
   EXPECT_FLOAT_EQ(parameters_[1], 0.8F);
@@ -289,7 +289,7 @@ TEST_F(EngineOnMemory, DgaOnARoundOfOneIsSgdWithoutDelay) {
   Floats prompt(kElements);
   Floats dga(kElements);
   MemoryExchange other;
-  EngineSetup late = plain_sgd(4);
+  EngineOptions late = plain_sgd(4);
   late.recipe.plan.merge = Merge::kOwnStep;
   Engine prompt_engine(plain_sgd(0), prompt, exchange_, workers_);
   Engine dga_engine(late, dga, other, workers_);

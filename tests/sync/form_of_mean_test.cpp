@@ -31,7 +31,7 @@ constexpr std::array kFormCodecs{"dense/fp32",     "dense/bf16",       "dense/4b
 class TwoFormExchange final : public Exchange {
  public:
   TwoFormExchange(const char* codec, bool gives_values) : gives_values_(gives_values) {
-    CodecSpec spec = parse_codec(codec).value();
+    CodecOptions spec = parse_codec(codec).value();
     spec.threshold = 1e-5F;
     others_ = make_codec(spec, {}, workers_);
   }
@@ -68,11 +68,11 @@ class TwoFormExchange final : public Exchange {
 };
 
 struct FormReplica {
-  FormReplica(const EngineSetup& setup, const char* others_codec, bool gives_values,
+  FormReplica(const EngineOptions& options, const char* others_codec, bool gives_values,
               std::size_t threads)
       : workers(threads),
         exchange(others_codec, gives_values),
-        engine(setup, parameters, exchange, workers) {}
+        engine(options, parameters, exchange, workers) {}
 
   void step(std::uint64_t step) {
     std::vector<float> gradient = normal_update(kFormElements, step);
@@ -95,17 +95,17 @@ struct FormReplica {
   Engine engine;
 };
 
-EngineSetup form_setup(const char* codec, std::mt19937_64& random) {
+EngineOptions form_options(const char* codec, std::mt19937_64& random) {
   const int period = 1 + static_cast<int>(random() % 3);
-  EngineSetup setup = testing::local_setup(
+  EngineOptions options = testing::local_options(
       codec,
       {.keep_ratio = 0.02, .delay_steps = static_cast<int>(random() % 5), .period_steps = period});
-  setup.recipe.local.fragments = 1 + static_cast<int>(random() % 2);
-  setup.recipe.residual_decay = random() % 3 == 0 ? 0.9F : 1.0F;
-  setup.recipe.codec.threshold = 1e-5F;
-  setup.layers = {{.name = "matrix", .offset = 0, .count = 60000, .shape = {300, 200}},
-                  {.name = "rest", .offset = 60000, .count = kFormElements - 60000}};
-  return setup;
+  options.recipe.local.fragments = 1 + static_cast<int>(random() % 2);
+  options.recipe.residual_decay = random() % 3 == 0 ? 0.9F : 1.0F;
+  options.recipe.codec.threshold = 1e-5F;
+  options.layers = {{.name = "matrix", .offset = 0, .count = 60000, .shape = {300, 200}},
+                    {.name = "rest", .offset = 60000, .count = kFormElements - 60000}};
+  return options;
 }
 
 class FormOfMean : public ::testing::TestWithParam<const char*> {};
@@ -113,12 +113,13 @@ class FormOfMean : public ::testing::TestWithParam<const char*> {};
 TEST_P(FormOfMean, IsTheSameForSharedAndPosition) {
   std::mt19937_64 random(17);
   for (int trial = 0; trial < 4; ++trial) {
-    const EngineSetup setup = form_setup(GetParam(), random);
+    const EngineOptions options = form_options(GetParam(), random);
     const char* others = trial == 0 ? GetParam() : kFormCodecs[random() % kFormCodecs.size()];
-    SCOPED_TRACE(std::string(others) + ", delay " + std::to_string(setup.recipe.plan.delay_steps));
-    FormReplica values(setup, others, true, 1);
-    FormReplica terms(setup, others, false, 1);
-    FormReplica threads(setup, others, false, 3);
+    SCOPED_TRACE(std::string(others) + ", delay " +
+                 std::to_string(options.recipe.plan.delay_steps));
+    FormReplica values(options, others, true, 1);
+    FormReplica terms(options, others, false, 1);
+    FormReplica threads(options, others, false, 3);
     for (std::uint64_t step = 0; step < 12; ++step) {
       for (FormReplica* replica : {&values, &terms, &threads}) replica->step(step);
       for (FormReplica* replica : {&terms, &threads}) {

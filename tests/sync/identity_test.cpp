@@ -11,13 +11,13 @@ namespace {
 class EveryRecipe : public ::testing::TestWithParam<Recipe> {};
 
 TEST_P(EveryRecipe, KeepsTheSharedModelBitIdentical) {
-  EngineSetup setup;
-  setup.recipe = GetParam();
-  setup.lr = {.peak = 0.02, .shape = LrShape::kCosine, .warmup_steps = 3, .steps = 20};
+  EngineOptions options;
+  options.recipe = GetParam();
+  options.lr = {.peak = 0.02, .shape = LrShape::kCosine, .warmup_steps = 3, .steps = 20};
   QuadraticWorkload workload(1001);
-  setup.layers = workload.layers();
-  Cluster cluster(setup, workload, {1, 2, 0.5});
-  const Plan& plan = setup.recipe.plan;
+  options.layers = workload.layers();
+  Cluster cluster(options, workload, {1, 2, 0.5});
+  const Plan& plan = options.recipe.plan;
   const int steps = std::max(20, 3 * (plan.period_steps + plan.delay_steps));
   for (int step = 0; step < steps; ++step) {
     cluster.step();
@@ -36,18 +36,18 @@ TEST_P(EveryRecipe, KeepsTheSharedModelBitIdentical) {
 }
 
 TEST_P(EveryRecipe, LearnsAQuadratic) {
-  EngineSetup setup;
-  setup.recipe = GetParam();
-  setup.optimizer.kind = OptimizerKind::kSgd;
-  setup.recipe.plan.period_steps = std::min(setup.recipe.plan.period_steps, 8);
+  EngineOptions options;
+  options.recipe = GetParam();
+  options.optimizer.kind = OptimizerKind::kSgd;
+  options.recipe.plan.period_steps = std::min(options.recipe.plan.period_steps, 8);
   // A residual that decays leaks, and what it holds for many rounds must not be worth more than the
   // way that is left.
-  const bool decays = setup.recipe.residual_decay < 1;
+  const bool decays = options.recipe.residual_decay < 1;
   const int slower = decays ? 10 : 1;
   const int steps = (decays ? 240 : 120) * slower;
-  setup.lr.peak = 0.02 / slower;
+  options.lr.peak = 0.02 / slower;
   QuadraticWorkload workload(1001, 3, 0.1F);
-  Cluster cluster(setup, workload, {1, 1, 1});
+  Cluster cluster(options, workload, {1, 1, 1});
   const double before = workload.evaluate(cluster.replicas[0].engine->shared(), 1).loss;
   for (int step = 0; step < steps; ++step) cluster.step();
   EXPECT_LT(workload.evaluate(cluster.replicas[0].engine->shared(), 1).loss, 0.2 * before);
@@ -63,11 +63,11 @@ INSTANTIATE_TEST_SUITE_P(Recipes, EveryRecipe,
 
 // What a replica's own unmerged gradients add is all that separates it from the shared model (DGA).
 TEST(OwnStep, IsTheSharedModelWithoutTheUnmergedGradients) {
-  EngineSetup setup;
-  setup.recipe = find_recipe("dga").value();
-  setup.lr.peak = 0.02;
+  EngineOptions options;
+  options.recipe = find_recipe("dga").value();
+  options.lr.peak = 0.02;
   QuadraticWorkload workload(301);
-  Cluster cluster(setup, workload, {1, 1});
+  Cluster cluster(options, workload, {1, 1});
   for (int step = 0; step < 9; ++step) cluster.step();
   for (ClusterReplica& replica : cluster.replicas) {
     std::vector<double> own(301);
@@ -84,16 +84,16 @@ TEST(OwnStep, IsTheSharedModelWithoutTheUnmergedGradients) {
 
 // n replicas that each see a share of a batch follow one machine that sees all of it.
 TEST(DSgd, FollowsASingleMachineWithTheWholeBatch) {
-  EngineSetup setup;
-  setup.recipe = find_recipe("d-sgd").value();
-  setup.lr.peak = 0.05;
+  EngineOptions options;
+  options.recipe = find_recipe("d-sgd").value();
+  options.lr.peak = 0.05;
   QuadraticWorkload workload(501);
-  Cluster cluster(setup, workload, {1, 1, 1, 1});
+  Cluster cluster(options, workload, {1, 1, 1, 1});
   std::vector<std::unique_ptr<Learner>> alone;
   for (std::size_t i = 0; i < 4; ++i) alone.push_back(workload.make_learner(i));
   std::vector<float> parameters(workload.initial_parameters().begin(),
                                 workload.initial_parameters().end());
-  Optimizer optimizer(setup.optimizer, parameters.size());
+  Optimizer optimizer(options.optimizer, parameters.size());
   for (int step = 0; step < 20; ++step) {
     cluster.step();
     std::vector<float> whole_batch(parameters.size());

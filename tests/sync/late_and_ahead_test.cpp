@@ -13,7 +13,7 @@ namespace {
 // the cluster's replicas stood. Gives the sum of all local steps.
 class LocalSteps {
  public:
-  LocalSteps(const OptimizerSpec& spec, std::size_t elements)
+  LocalSteps(const OptimizerOptions& spec, std::size_t elements)
       : optimizer_(spec, elements), total_(elements) {}
 
   void step(std::span<const float> at, std::span<const float> gradient, double lr) {
@@ -30,14 +30,14 @@ class LocalSteps {
 };
 
 // mean_k x_k = x_init - mean of all local steps, whatever the codec and however late.
-void expect_identity(const EngineSetup& setup, std::uint64_t seed, bool returns_some = false) {
+void expect_identity(const EngineOptions& options, std::uint64_t seed, bool returns_some = false) {
   constexpr std::size_t kReplicas = 3;
   QuadraticWorkload workload(401, seed);
-  Cluster cluster(setup, workload, std::vector<float>(kReplicas, 1.0F));
+  Cluster cluster(options, workload, std::vector<float>(kReplicas, 1.0F));
   std::mt19937_64 random(seed);
   for (ClusterReplica& replica : cluster.replicas)
     replica.returning->returns = [&](RoundId) { return returns_some && random() % 3 == 0; };
-  std::vector<LocalSteps> local(kReplicas, LocalSteps(setup.optimizer, 401));
+  std::vector<LocalSteps> local(kReplicas, LocalSteps(options.optimizer, 401));
   const std::span<const float> initial = workload.initial_parameters();
   for (int step = 0; step < 20; ++step) {
     std::vector<std::vector<float>> at;
@@ -47,7 +47,7 @@ void expect_identity(const EngineSetup& setup, std::uint64_t seed, bool returns_
     double off = 0;
     double moved = 0;
     for (std::size_t k = 0; k < kReplicas; ++k)
-      local[k].step(at[k], cluster.replicas[k].learner->gradient(), setup.lr.peak);
+      local[k].step(at[k], cluster.replicas[k].learner->gradient(), options.lr.peak);
     for (std::size_t j = 0; j < initial.size(); ++j) {
       double steps = 0;
       double places = 0;
@@ -58,9 +58,9 @@ void expect_identity(const EngineSetup& setup, std::uint64_t seed, bool returns_
       off += std::abs(places - (static_cast<double>(initial[j]) - steps));
       moved += std::abs(static_cast<double>(initial[j])) + std::abs(steps);
     }
-    ASSERT_LT(off, 1e-5 * moved) << setup.recipe.codec.name()
-                                 << " δ=" << setup.recipe.plan.keep_ratio
-                                 << " τ=" << setup.recipe.plan.delay_steps << " step " << step;
+    ASSERT_LT(off, 1e-5 * moved) << options.recipe.codec.name()
+                                 << " δ=" << options.recipe.plan.keep_ratio
+                                 << " τ=" << options.recipe.plan.delay_steps << " step " << step;
   }
 }
 
@@ -77,25 +77,26 @@ TEST(LateCorrection, MeanOfReplicasIsTheStartMinusTheMeanOfAllLocalSteps) {
 TEST(LateCorrection, HoldsForEveryLocalOptimizer) {
   for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kMomentum,
                                    OptimizerKind::kNesterov, OptimizerKind::kAdamW}) {
-    EngineSetup setup = setup_of(Merge::kLate, "top_k/bf16", {.keep_ratio = 0.1, .delay_steps = 3});
-    setup.optimizer.kind = kind;
-    expect_identity(setup, 3);
+    EngineOptions options =
+        setup_of(Merge::kLate, "top_k/bf16", {.keep_ratio = 0.1, .delay_steps = 3});
+    options.optimizer.kind = kind;
+    expect_identity(options, 3);
   }
 }
 
 TEST(LateCorrection, HoldsWhereUpdatesAreReturned) {
   for (const int delay : {0, 1, 4}) {
-    EngineSetup setup =
+    EngineOptions options =
         setup_of(Merge::kLate, "top_k/bf16", {.keep_ratio = 0.1, .delay_steps = delay});
-    expect_identity(setup, static_cast<std::uint64_t>(delay), true);
+    expect_identity(options, static_cast<std::uint64_t>(delay), true);
   }
 }
 
 TEST(LateCorrection, WithoutDelayAndCompressionAndMomentumIsDSgd) {
   QuadraticWorkload workload(301);
-  EngineSetup late = setup_of(Merge::kLate, "dense/fp32", {});
+  EngineOptions late = setup_of(Merge::kLate, "dense/fp32", {});
   late.optimizer.kind = OptimizerKind::kSgd;
-  EngineSetup d_sgd = setup_of(Merge::kOptimizer, "dense/fp32", {});
+  EngineOptions d_sgd = setup_of(Merge::kOptimizer, "dense/fp32", {});
   d_sgd.optimizer.kind = OptimizerKind::kSgd;
   Cluster one(late, workload, {1, 1, 1});
   Cluster other(d_sgd, workload, {1, 1, 1});
@@ -134,11 +135,11 @@ TEST(LookAhead, OfIdenticalReplicasIsSynchronousMomentumSgd) {
        {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kNesterov}) {
     for (const int delay : {0, 1, 2, 5}) {
       SameDataWorkload workload;
-      EngineSetup setup = setup_of(Merge::kAhead, "dense/fp32", {.delay_steps = delay});
-      setup.optimizer.kind = kind;
-      Cluster cluster(setup, workload, {1, 1});
+      EngineOptions options = setup_of(Merge::kAhead, "dense/fp32", {.delay_steps = delay});
+      options.optimizer.kind = kind;
+      Cluster cluster(options, workload, {1, 1});
       const auto learner = workload.make_learner(0);
-      Optimizer optimizer(setup.optimizer, SameDataWorkload::kElements);
+      Optimizer optimizer(options.optimizer, SameDataWorkload::kElements);
       for (int step = 0; step < 30; ++step) {
         cluster.step();
         learner->compute_gradient();
@@ -152,17 +153,17 @@ TEST(LookAhead, OfIdenticalReplicasIsSynchronousMomentumSgd) {
   }
 }
 
-TEST(PlannerSetup, LooksAheadWhereTheStepsOfTheOptimizerCanBeForeseen) {
-  EngineSetup setup = setup_of(Merge::kLate, "top_k/bf16", {.delay_steps = 3});
-  setup.seed = 5;
-  setup.lr.steps = 200;
-  const PlannerSetup planner = planner_setup(setup);
+TEST(PlannerOptions, LooksAheadWhereTheStepsOfTheOptimizerCanBeForeseen) {
+  EngineOptions options = setup_of(Merge::kLate, "top_k/bf16", {.delay_steps = 3});
+  options.seed = 5;
+  options.lr.steps = 200;
+  const PlannerOptions planner = planner_options(options);
   EXPECT_TRUE(planner.may_look_ahead);
-  EXPECT_EQ(planner.plan, setup.recipe.plan);
+  EXPECT_EQ(planner.plan, options.recipe.plan);
   EXPECT_EQ(planner.seed, 5U);
   EXPECT_EQ(planner.steps, 200U);
-  setup.optimizer.kind = OptimizerKind::kAdamW;
-  EXPECT_FALSE(planner_setup(setup).may_look_ahead);
+  options.optimizer.kind = OptimizerKind::kAdamW;
+  EXPECT_FALSE(planner_options(options).may_look_ahead);
 }
 
 }  // namespace

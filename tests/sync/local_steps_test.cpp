@@ -12,11 +12,11 @@ constexpr std::size_t kLocalElements = 1001;
 constexpr int kPeriod = 5;
 
 TEST(LocalSteps, WithoutDelayAreLocalSgd) {
-  EngineSetup setup = local_setup("dense/fp32", {.period_steps = kPeriod});
-  setup.optimizer.kind = OptimizerKind::kMomentum;
+  EngineOptions options = local_options("dense/fp32", {.period_steps = kPeriod});
+  options.optimizer.kind = OptimizerKind::kMomentum;
   QuadraticWorkload workload(kLocalElements);
-  Cluster cluster(setup, workload, {1, 1, 1});
-  ReplicasByHand by_hand(workload, 3, setup);
+  Cluster cluster(options, workload, {1, 1, 1});
+  ReplicasByHand by_hand(workload, 3, options);
   for (int step = 0; step < 4 * kPeriod; ++step) {
     cluster.step();
     by_hand.step();
@@ -36,11 +36,12 @@ TEST(LocalSteps, WithoutDelayAreLocalSgd) {
 // CoCoD-SGD: at the end of a period, the mean of the models at its start, moved by the replica's
 // own steps since then.
 TEST(LocalSteps, OnePeriodLateAreCoCoDSgd) {
-  EngineSetup setup = local_setup("dense/fp32", {.delay_steps = kPeriod, .period_steps = kPeriod});
-  setup.optimizer.kind = OptimizerKind::kMomentum;
+  EngineOptions options =
+      local_options("dense/fp32", {.delay_steps = kPeriod, .period_steps = kPeriod});
+  options.optimizer.kind = OptimizerKind::kMomentum;
   QuadraticWorkload workload(kLocalElements);
-  Cluster cluster(setup, workload, {1, 1, 1});
-  ReplicasByHand by_hand(workload, 3, setup);
+  Cluster cluster(options, workload, {1, 1, 1});
+  ReplicasByHand by_hand(workload, 3, options);
   std::vector<float> mean_at_start = by_hand.mean();
   std::vector<std::vector<float>> at_start(3, mean_at_start);
   for (int step = 0; step < 5 * kPeriod; ++step) {
@@ -63,8 +64,8 @@ TEST(LocalSteps, OnePeriodLateAreCoCoDSgd) {
 }
 
 TEST(LocalSteps, OfOneStepWithoutDelayAreDSgdWithSgd) {
-  const EngineSetup local = local_setup("dense/fp32", {});
-  EngineSetup d_sgd = local;
+  const EngineOptions local = local_options("dense/fp32", {});
+  EngineOptions d_sgd = local;
   d_sgd.recipe.plan.merge = Merge::kOptimizer;
   QuadraticWorkload workload(kLocalElements);
   Cluster one(local, workload, {1, 1, 1});
@@ -83,11 +84,11 @@ TEST(LocalSteps, OfOneStepWithoutDelayAreDSgdWithSgd) {
 // delay of s periods is stable only below 2 sin(π / (2(2s + 1))), which is 0.18 for s = 8.
 double loss_after_long_delay(bool compensates_delay) {
   constexpr int kSteps = 600;
-  EngineSetup setup = local_setup("dense/fp32", {.delay_steps = 8 * 4, .period_steps = 4});
-  setup.recipe.local.compensates_delay = compensates_delay;
-  setup.lr.peak = 0.1;
+  EngineOptions options = local_options("dense/fp32", {.delay_steps = 8 * 4, .period_steps = 4});
+  options.recipe.local.compensates_delay = compensates_delay;
+  options.lr.peak = 0.1;
   QuadraticWorkload workload(51, 3, 0.0F);
-  Cluster cluster(setup, workload, {1, 1, 1});
+  Cluster cluster(options, workload, {1, 1, 1});
   for (int step = 0; step < kSteps; ++step) cluster.step();
   return workload.evaluate(cluster.replicas[0].engine->shared(), 1).loss;
 }
@@ -100,7 +101,7 @@ TEST(LocalSteps, LongDelaysConvergeOnlyWithCompensation) {
 // The rounds of a run whose period becomes 2 with the mean of the round of step 3.
 std::vector<std::size_t> rounds_with_shorter_period(int delay_steps) {
   QuadraticWorkload workload(11);
-  Cluster cluster(local_setup("dense/fp32", {.delay_steps = delay_steps, .period_steps = 4}),
+  Cluster cluster(local_options("dense/fp32", {.delay_steps = delay_steps, .period_steps = 4}),
                   workload, {1, 1});
   cluster.announce({.delay_steps = delay_steps, .period_steps = 2, .merge = Merge::kLate});
   std::vector<std::size_t> rounds;
@@ -118,9 +119,9 @@ TEST(LocalSteps, AnotherPeriodBeginsWhereThePresentOneEnds) {
 }
 
 TEST(LocalSteps, EndWhereTheRuleHasNone) {
-  EngineSetup setup = local_setup("dense/fp32", {.delay_steps = 1, .period_steps = 4});
+  EngineOptions options = local_options("dense/fp32", {.delay_steps = 1, .period_steps = 4});
   QuadraticWorkload workload(11);
-  Cluster cluster(setup, workload, {1, 1});
+  Cluster cluster(options, workload, {1, 1});
   cluster.announce({.merge = Merge::kAhead});  // with the round of step 3, merged in step 4
   for (int step = 0; step < 5; ++step) cluster.step();
   EXPECT_EQ(cluster.replicas[0].engine->plan().merge, Merge::kAhead);

@@ -46,7 +46,7 @@ double identity_error(const Cluster& cluster, const Workload& workload) {
 }
 
 struct Trial {
-  EngineSetup setup;
+  EngineOptions options;
   bool has_unequal_ratios = false;
   bool changes_plan = false;
   bool returns_some = false;
@@ -74,11 +74,11 @@ Trial draw_trial(std::mt19937_64& random) {
                                "sign",       "low_rank/fp32"};
   constexpr std::array kKinds{OptimizerKind::kSgd, OptimizerKind::kMomentum,
                               OptimizerKind::kNesterov, OptimizerKind::kAdamW};
-  Trial trial{.setup =
+  Trial trial{.options =
                   setup_of(Merge::kLate, kCodecs[random() % kCodecs.size()], draw_plan(random))};
-  trial.setup.optimizer.kind = kKinds[random() % kKinds.size()];
-  trial.setup.layers = {{.name = "matrix", .offset = 0, .count = 600, .shape = {30, 20}},
-                        {.name = "rest", .offset = 600, .count = 401}};
+  trial.options.optimizer.kind = kKinds[random() % kKinds.size()];
+  trial.options.layers = {{.name = "matrix", .offset = 0, .count = 600, .shape = {30, 20}},
+                          {.name = "rest", .offset = 600, .count = 401}};
   trial.has_unequal_ratios = random() % 2 == 0;
   trial.changes_plan = random() % 2 == 0;
   trial.returns_some = random() % 2 == 0;
@@ -86,8 +86,8 @@ Trial draw_trial(std::mt19937_64& random) {
 }
 
 std::string text_of(const Trial& trial, int step) {
-  const Plan& plan = trial.setup.recipe.plan;
-  return trial.setup.recipe.codec.name() + " τ=" + std::to_string(plan.delay_steps) +
+  const Plan& plan = trial.options.recipe.plan;
+  return trial.options.recipe.codec.name() + " τ=" + std::to_string(plan.delay_steps) +
          " H=" + std::to_string(plan.period_steps) + " step " + std::to_string(step);
 }
 
@@ -104,7 +104,7 @@ void expect_merges(const Trial& trial, int steps, const Cluster& cluster) {
   const std::size_t merged = cluster.replicas[0].exchange->rounds_merged();
   ASSERT_GE(merged, trial.changes_plan ? 1U : 2U) << text_of(trial, steps);
   if (trial.changes_plan) return;
-  ASSERT_EQ(merged, rounds_merged_after(steps, trial.setup.recipe.plan)) << text_of(trial, steps);
+  ASSERT_EQ(merged, rounds_merged_after(steps, trial.options.recipe.plan)) << text_of(trial, steps);
 }
 
 // Nothing is on its way, and only what was held back separates a replica from the shared model.
@@ -126,9 +126,9 @@ TEST(LocalSteps, MoveTheMeanOfTheReplicasByTheirMean) {
   for (int number = 0; number < 60; ++number) {
     const Trial trial = draw_trial(random);
     QuadraticWorkload workload(kIdentityElements, random());
-    Cluster cluster(trial.setup, workload, {1, 2, 0.5});
+    Cluster cluster(trial.options, workload, {1, 2, 0.5});
     prepare(trial, cluster, random);
-    const int steps = steps_of(trial.setup.recipe.plan);
+    const int steps = steps_of(trial.options.recipe.plan);
     for (int step = 0; step < steps; ++step) {
       if (trial.changes_plan && random() % 4 == 0) cluster.announce(draw_plan(random));
       cluster.step();
@@ -147,10 +147,10 @@ TEST(LocalSteps, MoveTheMeanOfTheReplicasByTheirMean) {
 
 // Two-way: the mean of the replicas has not heard of what the mean of the last merged round held
 // back.
-void expect_two_way_identity(const EngineSetup& setup, std::uint64_t seed) {
-  const Plan& plan = setup.recipe.plan;
+void expect_two_way_identity(const EngineOptions& options, std::uint64_t seed) {
+  const Plan& plan = options.recipe.plan;
   QuadraticWorkload workload(kIdentityElements, seed);
-  Cluster cluster(setup, workload, {1, 2, 0.5});
+  Cluster cluster(options, workload, {1, 2, 0.5});
   std::vector<std::vector<float>> held_back;  // after each step
   const int steps = steps_of(plan);
   for (int step = 0; step < steps; ++step) {
@@ -171,7 +171,7 @@ void expect_two_way_identity(const EngineSetup& setup, std::uint64_t seed) {
               ? 0.0
               : static_cast<double>(held_back[static_cast<std::size_t>(last_merged)][j]);
       ASSERT_NEAR(stands[j], 1.0 - moved[j] + lacks, 1e-5)
-          << setup.recipe.codec.name() << " step " << step;
+          << options.recipe.codec.name() << " step " << step;
     }
   }
 }
@@ -180,22 +180,22 @@ TEST(LocalSteps, OfTwoWayRoundsLackWhatTheMeanHeldBack) {
   std::mt19937_64 random(32);
   constexpr std::array kCodecs{"top_k/bf16", "chunk_top_k/2bit", "low_rank/fp32", "sign"};
   for (int number = 0; number < 16; ++number) {
-    EngineSetup setup =
-        local_setup(kCodecs[static_cast<std::size_t>(number) % kCodecs.size()], draw_plan(random));
-    setup.recipe.is_two_way = true;
-    setup.layers = {{.name = "matrix", .offset = 0, .count = 600, .shape = {30, 20}},
-                    {.name = "rest", .offset = 600, .count = 401}};
-    ASSERT_NO_FATAL_FAILURE(expect_two_way_identity(setup, random()));
+    EngineOptions options = local_options(
+        kCodecs[static_cast<std::size_t>(number) % kCodecs.size()], draw_plan(random));
+    options.recipe.is_two_way = true;
+    options.layers = {{.name = "matrix", .offset = 0, .count = 600, .shape = {30, 20}},
+                      {.name = "rest", .offset = 600, .count = 401}};
+    ASSERT_NO_FATAL_FAILURE(expect_two_way_identity(options, random()));
   }
 }
 
 // Replicas and the mean draw the same elements, so the mean holds nothing back.
 TEST(LocalSteps, OfTwoWayRoundsDrawTheSameByLot) {
-  EngineSetup setup = local_setup("random_k/fp32", {.keep_ratio = 0.1, .period_steps = 2});
-  setup.recipe.is_two_way = true;
-  setup.seed = 7;
+  EngineOptions options = local_options("random_k/fp32", {.keep_ratio = 0.1, .period_steps = 2});
+  options.recipe.is_two_way = true;
+  options.seed = 7;
   QuadraticWorkload workload(kIdentityElements);
-  Cluster cluster(setup, workload, {1, 2, 0.5});
+  Cluster cluster(options, workload, {1, 2, 0.5});
   for (int step = 0; step < 10; ++step) {
     cluster.step();
     for (const float held_back : cluster.residual_of_means()) ASSERT_NEAR(held_back, 0, 1e-7);
@@ -206,8 +206,8 @@ TEST(LocalSteps, OfTwoWayRoundsDrawTheSameByLot) {
 TEST(LocalSteps, TheIdentityNoticesAMessageThatIsLost) {
   QuadraticWorkload workload(kIdentityElements);
   Cluster cluster(
-      local_setup("top_k/bf16", {.keep_ratio = 0.1, .delay_steps = 6, .period_steps = 4}), workload,
-      {1, 1, 1});
+      local_options("top_k/bf16", {.keep_ratio = 0.1, .delay_steps = 6, .period_steps = 4}),
+      workload, {1, 1, 1});
   cluster.replicas[1].returning->returns = [](RoundId round) { return round.step == 7; };
   cluster.replicas[1].returning->loses_them = true;
   for (int step = 0; step < 20; ++step) cluster.step();
@@ -219,12 +219,12 @@ TEST(FinalAverage, MakesTheSharedModelTheMeanOfTheReplicas) {
   for (const char* name : {"olco3-oc", "olco3-tc", "static"}) {
     SCOPED_TRACE(name);
     constexpr std::uint64_t kLast = 41;
-    EngineSetup setup{.recipe = find_recipe(name).value(),
-                      .optimizer = {.kind = OptimizerKind::kMomentum},
-                      .lr = {.peak = 0.02},
-                      .final_average = kLast};
+    EngineOptions options{.recipe = find_recipe(name).value(),
+                          .optimizer = {.kind = OptimizerKind::kMomentum},
+                          .lr = {.peak = 0.02},
+                          .final_average = kLast};
     QuadraticWorkload workload(kIdentityElements);
-    Cluster cluster(setup, workload, {1, 2, 0.5});
+    Cluster cluster(options, workload, {1, 2, 0.5});
     for (std::uint64_t step = 0; step <= kLast; ++step) cluster.step();
     const Doubles moved = mean_over_replicas(
         cluster, [](const ClusterReplica& r, std::size_t j) { return r.updates[j]; });
@@ -241,8 +241,8 @@ TEST(FinalAverage, MakesTheSharedModelTheMeanOfTheReplicas) {
       }
       EXPECT_LT(off / all, 1e-5);
     }
-    setup.final_average.reset();
-    Cluster without(setup, workload, {1, 2, 0.5});
+    options.final_average.reset();
+    Cluster without(options, workload, {1, 2, 0.5});
     for (std::uint64_t step = 0; step <= kLast; ++step) without.step();
     for (const ClusterReplica& replica : without.replicas)
       ASSERT_TRUE(replica.engine->drain().ok());

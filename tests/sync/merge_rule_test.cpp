@@ -22,7 +22,7 @@ using testing_data::normal_update;
 using testing_data::same_bits;
 using Floats = std::vector<float>;
 
-constexpr OptimizerSpec kPlainSgd{.kind = OptimizerKind::kSgd};
+constexpr OptimizerOptions kPlainSgd{.kind = OptimizerKind::kSgd};
 
 Mean mean_of(std::uint64_t step, Floats values) {
   return {.round = {.step = step}, .values = std::make_shared<const Floats>(std::move(values))};
@@ -30,7 +30,7 @@ Mean mean_of(std::uint64_t step, Floats values) {
 
 // A rule and the parameters it moves, stepped through by hand with a codec that holds nothing back.
 struct Stepper {
-  Stepper(Merge rule_kind, const OptimizerSpec& optimizer_spec, Floats initial)
+  Stepper(Merge rule_kind, const OptimizerOptions& optimizer_spec, Floats initial)
       : merge(rule_kind),
         parameters(std::move(initial)),
         optimizer(optimizer_spec, parameters.size()),

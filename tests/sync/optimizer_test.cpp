@@ -30,7 +30,7 @@ constexpr int kSteps = 20;
 // PyTorch's SGD (momentum without dampening) and AdamW, one element at a time.
 class Reference {
  public:
-  explicit Reference(const OptimizerSpec& spec) : spec_(spec) {}
+  explicit Reference(const OptimizerOptions& spec) : spec_(spec) {}
 
   void step(double& x, double g, double lr) {
     if (spec_.kind == OptimizerKind::kAdamW) return adamw(x, g, lr);
@@ -53,7 +53,7 @@ class Reference {
     x -= lr * corrected / (std::sqrt(second_ / (1 - std::pow(b2, steps_))) + spec_.epsilon);
   }
 
-  OptimizerSpec spec_;
+  OptimizerOptions spec_;
   double first_ = 0;
   double second_ = 0;
   int steps_ = 0;
@@ -61,7 +61,7 @@ class Reference {
 
 double lr_of(int step) { return 0.1 / (1 + step); }
 
-class OptimizerConformance : public ::testing::TestWithParam<OptimizerSpec> {};
+class OptimizerConformance : public ::testing::TestWithParam<OptimizerOptions> {};
 
 TEST_P(OptimizerConformance, FollowsItsTextbookForm) {
   std::vector<float> parameters = normal_update(kElements, 1000);
@@ -196,13 +196,13 @@ TEST_P(OptimizerConformance, RefusesPartsOutsideTheModel) {
   EXPECT_NO_THROW(optimizer.step(4, {}, {}, 0.1));
 }
 
-std::string name_of_case(const ::testing::TestParamInfo<OptimizerSpec>& info) {
+std::string name_of_case(const ::testing::TestParamInfo<OptimizerOptions>& info) {
   constexpr std::string_view kNames[] = {"Sgd", "Momentum", "Nesterov", "AdamW"};
   return std::string(kNames[static_cast<std::size_t>(info.param.kind)]) +
          (info.param.weight_decay > 0 ? "WithDecay" : "");
 }
 
-constexpr OptimizerSpec kSpecs[] = {
+constexpr OptimizerOptions kSpecs[] = {
     {.kind = OptimizerKind::kSgd},      {.kind = OptimizerKind::kSgd, .weight_decay = 0.1F},
     {.kind = OptimizerKind::kMomentum}, {.kind = OptimizerKind::kMomentum, .weight_decay = 0.1F},
     {.kind = OptimizerKind::kNesterov}, {.kind = OptimizerKind::kNesterov, .weight_decay = 0.1F},
@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, OptimizerConformance, ::testing::ValuesIn(kSpecs
 
 // Its square is no finite number: the element stays behind, but what is saved can be loaded.
 TEST(Optimizer, AHugeGradientLeavesNothingThatIsNotFinite) {
-  for (const OptimizerSpec& spec : kSpecs) {
+  for (const OptimizerOptions& spec : kSpecs) {
     Optimizer optimizer(spec, 1);
     float parameter = 1;
     for (const float gradient : {1e30F, 1.0F, -1e30F, 0.0F})

@@ -13,13 +13,13 @@ namespace {
 constexpr std::size_t kOuterElements = 5000;  // more than one chunk of 4096
 constexpr int kOuterPeriod = 6;
 
-EngineSetup outer_setup(const char* recipe) {
-  EngineSetup setup;
-  setup.recipe = find_recipe(recipe).value();
-  setup.recipe.plan.period_steps = kOuterPeriod;
-  setup.optimizer.kind = OptimizerKind::kAdamW;
-  setup.lr.peak = 0.01;
-  return setup;
+EngineOptions outer_options(const char* recipe) {
+  EngineOptions options;
+  options.recipe = find_recipe(recipe).value();
+  options.recipe.plan.period_steps = kOuterPeriod;
+  options.optimizer.kind = OptimizerKind::kAdamW;
+  options.lr.peak = 0.01;
+  return options;
 }
 
 void start_from(std::span<const float> shared, ReplicasByHand& by_hand) {
@@ -28,10 +28,10 @@ void start_from(std::span<const float> shared, ReplicasByHand& by_hand) {
 }
 
 TEST(Outer, StepsWithTheMeanOfWhatReplicasMovedAsInDiLoCo) {
-  const EngineSetup setup = outer_setup("diloco");
+  const EngineOptions options = outer_options("diloco");
   QuadraticWorkload workload(kOuterElements);
-  Cluster cluster(setup, workload, {1, 1, 1});
-  ReplicasByHand by_hand(workload, 3, setup);
+  Cluster cluster(options, workload, {1, 1, 1});
+  ReplicasByHand by_hand(workload, 3, options);
   std::vector<float> shared = by_hand.mean();
   std::vector<float> velocity(shared.size());
   for (int step = 0; step < 4 * kOuterPeriod; ++step) {
@@ -53,12 +53,12 @@ TEST(Outer, StepsWithTheMeanOfWhatReplicasMovedAsInDiLoCo) {
 }
 
 TEST(Outer, DecaysWhatWasHeldBackAndStartsFromTheSharedModelAsInSparseLoCo) {
-  const EngineSetup setup = outer_setup("sparseloco");
+  const EngineOptions options = outer_options("sparseloco");
   QuadraticWorkload workload(kOuterElements);
-  Cluster cluster(setup, workload, {1, 1, 1});
-  ReplicasByHand by_hand(workload, 3, setup);
+  Cluster cluster(options, workload, {1, 1, 1});
+  ReplicasByHand by_hand(workload, 3, options);
   Workers alone;
-  const auto codec = make_codec(setup.recipe.codec, {}, alone);
+  const auto codec = make_codec(options.recipe.codec, {}, alone);
   std::vector<float> shared = by_hand.mean();
   std::vector<std::vector<float>> held_back(3, std::vector<float>(shared.size()));
   for (int step = 0; step < 4 * kOuterPeriod; ++step) {
@@ -72,7 +72,7 @@ TEST(Outer, DecaysWhatWasHeldBackAndStartsFromTheSharedModelAsInSparseLoCo) {
             0.95F * held_back[i][j] + shared[j] - by_hand.learners[i]->parameters()[j];
       }
       const ByteBuffer payload =
-          codec->take({.residual = held_back[i], .keep_ratio = setup.recipe.plan.keep_ratio});
+          codec->take({.residual = held_back[i], .keep_ratio = options.recipe.plan.keep_ratio});
       add(PayloadView::parse(payload, shared.size()).value(), 1.0F / 3, mean);
     }
     for (std::size_t j = 0; j < shared.size(); ++j) shared[j] -= mean[j];
@@ -90,13 +90,13 @@ TEST(Outer, DecaysWhatWasHeldBackAndStartsFromTheSharedModelAsInSparseLoCo) {
 // update is shared - x.
 TEST(Outer, MixesWhereItIsWithTheSharedModelAsInStreamingDiLoCo) {
   constexpr int kDelay = 2;
-  EngineSetup setup = outer_setup("streaming-diloco");
-  setup.recipe.codec = parse_codec("dense/fp32").value();
-  setup.recipe.local.fragments = 1;
-  setup.recipe.plan.delay_steps = kDelay;
+  EngineOptions options = outer_options("streaming-diloco");
+  options.recipe.codec = parse_codec("dense/fp32").value();
+  options.recipe.local.fragments = 1;
+  options.recipe.plan.delay_steps = kDelay;
   QuadraticWorkload workload(301);
-  Cluster cluster(setup, workload, {1, 1, 1});
-  ReplicasByHand by_hand(workload, 3, setup);
+  Cluster cluster(options, workload, {1, 1, 1});
+  ReplicasByHand by_hand(workload, 3, options);
   std::vector<float> shared = by_hand.mean();
   std::vector<float> velocity(shared.size());
   std::vector<float> mean;
@@ -123,13 +123,13 @@ TEST(Outer, MixesWhereItIsWithTheSharedModelAsInStreamingDiLoCo) {
 // replica is is not.
 TEST(Outer, KeepsWhereItIsWhileFragmentsAreRoundedAndOnTheirWay) {
   constexpr int kDelay = 3;
-  EngineSetup setup = outer_setup("streaming-diloco");
-  setup.recipe.plan.delay_steps = kDelay;
+  EngineOptions options = outer_options("streaming-diloco");
+  options.recipe.plan.delay_steps = kDelay;
   QuadraticWorkload workload(301);
-  Cluster cluster(setup, workload, {1, 1, 1});
-  ReplicasByHand by_hand(workload, 3, setup);
+  Cluster cluster(options, workload, {1, 1, 1});
+  ReplicasByHand by_hand(workload, 3, options);
   Workers alone;
-  const auto codec = make_codec(setup.recipe.codec, {}, alone);
+  const auto codec = make_codec(options.recipe.codec, {}, alone);
   const std::vector<Part> parts = split_into_parts({}, 301, 3);
   std::vector<float> shared = by_hand.mean();
   std::vector<float> velocity(shared.size());
@@ -171,10 +171,10 @@ TEST(Outer, KeepsWhereItIsWhileFragmentsAreRoundedAndOnTheirWay) {
 // Plain SGD with rate 1 outside, and nothing compressed: the late correction, also where a message
 // comes back.
 TEST(Outer, OfPlainSgdIsTheLateCorrection) {
-  EngineSetup outer = outer_setup("diloco");
+  EngineOptions outer = outer_options("diloco");
   outer.recipe.local = {};
   outer.recipe.plan.delay_steps = 8;
-  EngineSetup late = outer;
+  EngineOptions late = outer;
   late.recipe.plan.merge = Merge::kLate;
   QuadraticWorkload workload(301);
   Cluster one(outer, workload, {1, 1, 1});

@@ -75,10 +75,11 @@ TEST(Parts, HaveTheirLayersFromTheirOwnStart) {
 
 // Rounds of three fragments lie apart, and what the late correction promises holds for each.
 TEST(Fragments, HaveTheirRoundsSpreadOverThePeriod) {
-  EngineSetup setup = setup_of(Merge::kLate, "dense/fp32", {.delay_steps = 2, .period_steps = 6});
-  setup.recipe.local.fragments = 3;
+  EngineOptions options =
+      setup_of(Merge::kLate, "dense/fp32", {.delay_steps = 2, .period_steps = 6});
+  options.recipe.local.fragments = 3;
   QuadraticWorkload workload(90);
-  Cluster cluster(setup, workload, {1, 1});
+  Cluster cluster(options, workload, {1, 1});
   std::vector<std::size_t> rounds;
   for (std::size_t step = 0; step < 12; ++step) {
     if (cluster.replicas[0].engine->next_round() == step) rounds.push_back(step);
@@ -88,11 +89,11 @@ TEST(Fragments, HaveTheirRoundsSpreadOverThePeriod) {
 }
 
 TEST(Fragments, ShareStepsWhereThereAreMoreOfThemThanThePeriodHas) {
-  EngineSetup setup = setup_of(Merge::kLate, "top_k/bf16",
-                               {.keep_ratio = 0.1, .delay_steps = 3, .period_steps = 2});
-  setup.recipe.local.fragments = 3;
+  EngineOptions options = setup_of(Merge::kLate, "top_k/bf16",
+                                   {.keep_ratio = 0.1, .delay_steps = 3, .period_steps = 2});
+  options.recipe.local.fragments = 3;
   QuadraticWorkload workload(90);
-  Cluster cluster(setup, workload, {1, 1});
+  Cluster cluster(options, workload, {1, 1});
   for (std::size_t step = 0; step < 20; ++step) {
     const std::vector<RoundId> even{{.step = step, .part = 0}, {.step = step, .part = 1}};
     const std::vector<RoundId> odd{{.step = step, .part = 2}};
@@ -117,27 +118,27 @@ std::vector<std::vector<std::uint32_t>> parts_of_steps(Cluster& cluster, std::si
 
 using PartsBySteps = std::vector<std::vector<std::uint32_t>>;
 
-EngineSetup scheduled_setup(int delay_steps) {
-  EngineSetup setup = setup_of(Merge::kLate, "top_k/bf16",
-                               {.keep_ratio = 0.1,
-                                .delay_steps = delay_steps,
-                                .period_steps = 3,
-                                .schedule = {{2}, {}, {0, 1, 2}}});
-  setup.recipe.local.fragments = 3;
-  return setup;
+EngineOptions scheduled_options(int delay_steps) {
+  EngineOptions options = setup_of(Merge::kLate, "top_k/bf16",
+                                   {.keep_ratio = 0.1,
+                                    .delay_steps = delay_steps,
+                                    .period_steps = 3,
+                                    .schedule = {{2}, {}, {0, 1, 2}}});
+  options.recipe.local.fragments = 3;
+  return options;
 }
 
 TEST(Schedule, IsWhenThePartsHaveTheirRounds) {
   QuadraticWorkload workload(90);
-  Cluster cluster(scheduled_setup(4), workload, {1, 1});
+  Cluster cluster(scheduled_options(4), workload, {1, 1});
   EXPECT_EQ(parts_of_steps(cluster, 6), (PartsBySteps{{2}, {}, {0, 1, 2}, {2}, {}, {0, 1, 2}}));
   EXPECT_LT(imbalance(account_of(cluster)), 1e-5);
 }
 
 TEST(Schedule, OfANewPlanBeginsWithTheNextPeriod) {
   QuadraticWorkload workload(90);
-  Cluster cluster(scheduled_setup(0), workload, {1, 1});
-  Plan next = scheduled_setup(0).recipe.plan;
+  Cluster cluster(scheduled_options(0), workload, {1, 1});
+  Plan next = scheduled_options(0).recipe.plan;
   next.period_steps = 2;
   next.schedule = {{1}, {0, 2}};
   cluster.announce(next);  // with the round of step 0
@@ -149,31 +150,31 @@ TEST(Schedule, OfANewPlanBeginsWithTheNextPeriod) {
 }
 
 TEST(Schedule, IsRefusedWhereItDoesNotFitTheModel) {
-  const EngineSetup setup = scheduled_setup(0);
-  const auto refusal = [](const EngineSetup& of, PartsBySteps schedule) {
+  const EngineOptions options = scheduled_options(0);
+  const auto refusal = [](const EngineOptions& of, PartsBySteps schedule) {
     Plan plan = of.recipe.plan;
     plan.schedule = std::move(schedule);
     const Status status = check_plan(plan, of);
     return status.ok() ? "accepted" : status.error().message;
   };
-  EXPECT_EQ(refusal(setup, {{2}, {}, {0, 1}}), "accepted");
-  EXPECT_EQ(refusal(setup, {{3}, {2}, {0, 1}}), "schedule: part 3 of a model in 3 parts");
-  EXPECT_EQ(refusal(setup, {{}, {2}, {0}}), "schedule: no round of part 1");
-  EngineSetup one_part = setup;
+  EXPECT_EQ(refusal(options, {{2}, {}, {0, 1}}), "accepted");
+  EXPECT_EQ(refusal(options, {{3}, {2}, {0, 1}}), "schedule: part 3 of a model in 3 parts");
+  EXPECT_EQ(refusal(options, {{}, {2}, {0}}), "schedule: no round of part 1");
+  EngineOptions one_part = options;
   one_part.recipe.local.fragments = 1;
   EXPECT_EQ(refusal(one_part, {{}, {}, {0}}), "schedule: the model is one part");
-  EngineSetup anchored = setup;
+  EngineOptions anchored = options;
   anchored.recipe.plan.merge = Merge::kAnchor;
   EXPECT_EQ(refusal(anchored, {{}, {2}, {0, 1}}),
             "merge rule anchor merges a model in one part, and it has 3");
 }
 
 TEST(Fragments, MoveTheMeanOfTheReplicasByTheMeanOfTheirSteps) {
-  EngineSetup setup = setup_of(Merge::kLate, "top_k/bf16",
-                               {.keep_ratio = 0.1, .delay_steps = 7, .period_steps = 6});
-  setup.recipe.local.fragments = 4;
+  EngineOptions options = setup_of(Merge::kLate, "top_k/bf16",
+                                   {.keep_ratio = 0.1, .delay_steps = 7, .period_steps = 6});
+  options.recipe.local.fragments = 4;
   QuadraticWorkload workload(1000);
-  Cluster cluster(setup, workload, {1, 1});
+  Cluster cluster(options, workload, {1, 1});
   for (int step = 0; step < 50; ++step) {
     cluster.step();
     ASSERT_LT(imbalance(account_of(cluster)), 1e-5) << step;

@@ -23,17 +23,17 @@ inline Recipe with_short_periods(Recipe recipe) {
 }
 
 // A recipe with an optimizer by lot, and a table with a matrix, for the codecs that look at it.
-inline EngineSetup random_run_setup(const Recipe& recipe, std::mt19937_64& random) {
+inline EngineOptions random_run_options(const Recipe& recipe, std::mt19937_64& random) {
   constexpr std::array kKinds{OptimizerKind::kMomentum, OptimizerKind::kNesterov,
                               OptimizerKind::kSgd, OptimizerKind::kAdamW};
-  EngineSetup setup;
-  setup.recipe = with_short_periods(recipe);
-  setup.optimizer.kind = kKinds[random() % (can_change_rule(recipe.plan.merge) ? 3 : 4)];
-  setup.optimizer.weight_decay = 0.01F;
-  setup.lr = {.peak = 0.02, .shape = LrShape::kCosine, .warmup_steps = 3, .steps = 40};
-  setup.layers = {{.name = "matrix", .offset = 0, .count = 240, .shape = {16, 15}},
-                  {.name = "rest", .offset = 240, .count = 17}};
-  return setup;
+  EngineOptions options;
+  options.recipe = with_short_periods(recipe);
+  options.optimizer.kind = kKinds[random() % (can_change_rule(recipe.plan.merge) ? 3 : 4)];
+  options.optimizer.weight_decay = 0.01F;
+  options.lr = {.peak = 0.02, .shape = LrShape::kCosine, .warmup_steps = 3, .steps = 40};
+  options.layers = {{.name = "matrix", .offset = 0, .count = 240, .shape = {16, 15}},
+                    {.name = "rest", .offset = 240, .count = 17}};
+  return options;
 }
 
 // Where a planner might take that rule.

@@ -54,13 +54,13 @@ class LosingExchange final : public Exchange {
   Exchange& inner_;
 };
 
-EngineSetup replica_setup() {
-  EngineSetup setup{.recipe = find_recipe("static").value(),
-                    .lr = {.peak = 0.05, .steps = kLastStep + 1},
-                    .layers = {{.name = "all", .count = kReplicaElements}},
-                    .replicas = 2};
-  setup.recipe.plan.delay_steps = 2;
-  return setup;
+EngineOptions replica_options() {
+  EngineOptions options{.recipe = find_recipe("static").value(),
+                        .lr = {.peak = 0.05, .steps = kLastStep + 1},
+                        .layers = {{.name = "all", .count = kReplicaElements}},
+                        .replicas = 2};
+  options.recipe.plan.delay_steps = 2;
+  return options;
 }
 
 struct Pair {
@@ -68,9 +68,9 @@ struct Pair {
     One(testing::QuadraticWorkload& workload, std::size_t slot, SimulatedNetwork& network)
         : learner(workload.make_learner(slot)),
           exchange(network.exchange(slot)),
-          replica({.engine = replica_setup(), .workers = workers, .clock = clock}, *learner, member,
-                  exchange) {
-      member.plan = replica_setup().recipe.plan;
+          replica({.engine = replica_options(), .workers = workers, .clock = clock}, *learner,
+                  member, exchange) {
+      member.plan = replica_options().recipe.plan;
     }
     FakeClock clock;
     Workers workers{1};

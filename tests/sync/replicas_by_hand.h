@@ -15,11 +15,11 @@ namespace longhaul::testing {
 // Each takes steps of its own; tests do what happens between them.
 class ReplicasByHand {
  public:
-  ReplicasByHand(Workload& workload, std::size_t replicas, const EngineSetup& setup)
-      : lr_(setup.lr.peak) {
+  ReplicasByHand(Workload& workload, std::size_t replicas, const EngineOptions& options)
+      : lr_(options.lr.peak) {
     for (std::size_t i = 0; i < replicas; ++i) {
       learners.push_back(workload.make_learner(i));
-      optimizers_.emplace_back(setup.optimizer, workload.initial_parameters().size());
+      optimizers_.emplace_back(options.optimizer, workload.initial_parameters().size());
     }
   }
   void step() {

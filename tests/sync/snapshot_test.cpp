@@ -33,10 +33,10 @@ class Snapshot : public ::testing::TestWithParam<Recipe> {};
 TEST_P(Snapshot, MakesAFollowerShareTheModelBitForBit) {
   std::mt19937_64 random(31);
   for (int trial = 0; trial < 6; ++trial) {
-    const EngineSetup setup = random_run_setup(GetParam(), random);
+    const EngineOptions options = random_run_options(GetParam(), random);
     QuadraticWorkload workload(kRunElements, random());
-    Cluster cluster(setup, workload, {1, 2, 0.5});
-    Script script(setup.recipe, random());
+    Cluster cluster(options, workload, {1, 2, 0.5});
+    Script script(options.recipe, random());
     for (int step = 0; step < 40; ++step) {
       script.submit_all(cluster);
       if (random() % 10 == 0) rejoin(cluster, 2, 0);  // between the halves of a step
@@ -54,10 +54,10 @@ TEST_P(Snapshot, MakesAFollowerShareTheModelBitForBit) {
 
 TEST_P(Snapshot, IsTheSameFromEveryReplica) {
   std::mt19937_64 random(32);
-  const EngineSetup setup = random_run_setup(GetParam(), random);
+  const EngineOptions options = random_run_options(GetParam(), random);
   QuadraticWorkload workload(kRunElements);
-  Cluster cluster(setup, workload, {1, 1});
-  Script script(setup.recipe, 33);
+  Cluster cluster(options, workload, {1, 1});
+  Script script(options.recipe, 33);
   for (int step = 0; step < 20; ++step) {
     script.step(cluster);
     ASSERT_EQ(to_bytes(cluster.replicas[0].engine->save_shared()),

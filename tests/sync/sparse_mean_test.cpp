@@ -34,7 +34,7 @@ ByteBuffer sparse_payload(std::uint64_t seed) {
 // Sends what it is told to send, so that two replicas send the same.
 class FixedCodec final : public Codec {
  public:
-  [[nodiscard]] ByteBuffer take(const TakeRequest& /*request*/) override { return payload; }
+  [[nodiscard]] ByteBuffer take(const TakeOptions& /*request*/) override { return payload; }
   [[nodiscard]] double expected_bytes(std::size_t /*elements*/, double /*ratio*/) const override {
     return static_cast<double>(payload.size());
   }
@@ -112,18 +112,18 @@ TEST(CallersStep, SendsWhatTheParametersMoved) {
   SimulatedNetwork our_network(link(), workers);
   SimulatedNetwork their_network(link(), workers);
   for (const Merge merge : {Merge::kLate, Merge::kOuter, Merge::kAnchor}) {
-    EngineSetup setup = testing::setup_of(
+    EngineOptions options = testing::setup_of(
         merge, "top_k/bf16", {.keep_ratio = 0.05, .delay_steps = 2, .period_steps = 3});
-    setup.optimizer = {.kind = OptimizerKind::kMomentum, .momentum = 0.5F};
+    options.optimizer = {.kind = OptimizerKind::kMomentum, .momentum = 0.5F};
     std::vector<float> ours = normal_update(kElements, 1);
     std::vector<float> theirs = ours;
-    Engine our_engine(setup, ours, our_network.exchange(0), workers);
-    setup.local_step = LocalStep::kCallers;
-    Engine their_engine(setup, theirs, their_network.exchange(0), workers);
-    Optimizer optimizer(setup.optimizer, kElements);
+    Engine our_engine(options, ours, our_network.exchange(0), workers);
+    options.local_step = LocalStep::kCallers;
+    Engine their_engine(options, theirs, their_network.exchange(0), workers);
+    Optimizer optimizer(options.optimizer, kElements);
     for (std::uint64_t step = 0; step < 12; ++step) {
       std::vector<float> gradient = normal_update(kElements, 10 + step);
-      optimizer.step(0, theirs, gradient, setup.lr.at(step));
+      optimizer.step(0, theirs, gradient, options.lr.at(step));
       their_engine.submit_moved();
       our_engine.submit(gradient);
       for (SimulatedNetwork* network : {&our_network, &their_network})
@@ -142,10 +142,10 @@ TEST(CallersStep, IsHandedTheMeanOfGradients) {
   constexpr std::size_t kElements = 4;
   Workers workers;
   SimulatedNetwork network(std::vector<SimulatedPeer>{{.link = testing::test_link()}}, workers);
-  EngineSetup setup = testing::setup_of(Merge::kOptimizer, "dense/fp32", {.delay_steps = 1});
-  setup.local_step = LocalStep::kCallers;
+  EngineOptions options = testing::setup_of(Merge::kOptimizer, "dense/fp32", {.delay_steps = 1});
+  options.local_step = LocalStep::kCallers;
   std::vector<float> parameters(kElements, 1.0F);
-  Engine engine(setup, parameters, network.exchange(0), workers);
+  Engine engine(options, parameters, network.exchange(0), workers);
   std::vector<float> gradient{1, 2, 3, 4};
   engine.submit(gradient);
   ASSERT_TRUE(network.settle().ok() && engine.end_step().ok());
@@ -158,12 +158,12 @@ TEST(CallersStep, IsHandedTheMeanOfGradients) {
 }
 
 TEST(CallersStep, RefusesRulesThatNeedOurOptimizer) {
-  EngineSetup setup = testing::setup_of(Merge::kLate, "dense/fp32", {});
-  setup.local_step = LocalStep::kCallers;
-  Plan ahead = setup.recipe.plan;
+  EngineOptions options = testing::setup_of(Merge::kLate, "dense/fp32", {});
+  options.local_step = LocalStep::kCallers;
+  Plan ahead = options.recipe.plan;
   ahead.merge = Merge::kAhead;
-  EXPECT_FALSE(check_plan(ahead, setup).ok());
-  EXPECT_TRUE(check_plan(setup.recipe.plan, setup).ok());
+  EXPECT_FALSE(check_plan(ahead, options).ok());
+  EXPECT_TRUE(check_plan(options.recipe.plan, options).ok());
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ std::vector<EvalPoint> accuracies(std::initializer_list<double> values) {
   return points;
 }
 
-const TargetSettings kAccuracy{.metric = Metric::kAccuracy, .value = 0.8};
-const TargetSettings kLoss{.metric = Metric::kLoss, .value = 0.2};
+const TargetOptions kAccuracy{.metric = Metric::kAccuracy, .value = 0.8};
+const TargetOptions kLoss{.metric = Metric::kLoss, .value = 0.2};
 
 TEST(SmoothedMetric, IsTheMeanOfThree) {
   EXPECT_THAT(smoothed_metric(kAccuracy, accuracies({0.3, 0.6, 0.9, 1.2})),

@@ -14,20 +14,20 @@ namespace {
 constexpr std::size_t kUnusableElements = 20;
 constexpr int kUnusablePeriod = 3;
 
-EngineSetup unusable_setup(Merge merge, int delay_steps) {
-  EngineSetup setup =
+EngineOptions unusable_options(Merge merge, int delay_steps) {
+  EngineOptions options =
       setup_of(merge, "dense/4bit", {.delay_steps = delay_steps, .period_steps = kUnusablePeriod});
-  setup.optimizer.kind = OptimizerKind::kSgd;
-  setup.recipe.local.mixing = merge == Merge::kLate ? std::nullopt : std::optional(0.5F);
-  setup.lr.peak = 4;  // the gradient may be below what is absurd, and the step above it
-  return setup;
+  options.optimizer.kind = OptimizerKind::kSgd;
+  options.recipe.local.mixing = merge == Merge::kLate ? std::nullopt : std::optional(0.5F);
+  options.lr.peak = 4;  // the gradient may be below what is absurd, and the step above it
+  return options;
 }
 
 // One replica, whose gradients are about what a test says; zero: there is none.
 struct UnusableRun {
   UnusableRun(Merge merge, int delay_steps)
       : network(std::vector<SimulatedPeer>{{.link = test_link()}}, workers),
-        engine(unusable_setup(merge, delay_steps), parameters, network.exchange(0), workers) {}
+        engine(unusable_options(merge, delay_steps), parameters, network.exchange(0), workers) {}
 
   void step(float gradient) {
     std::vector<float> gradients(kUnusableElements);
@@ -88,14 +88,14 @@ TEST_P(UnusableStep, LeavesAReplicaWhereItIs) {
 TEST_P(UnusableStep, OfTheCallersSendsNothing) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), 1e31F}) {
     for (const char* codec : {"dense/fp32", "top_k/fp32"}) {
-      EngineSetup setup = unusable_setup(GetParam(), 1);
-      setup.local_step = LocalStep::kCallers;
-      setup.recipe.codec = parse_codec(codec).value();
-      setup.recipe.plan.keep_ratio = 0.1;
+      EngineOptions options = unusable_options(GetParam(), 1);
+      options.local_step = LocalStep::kCallers;
+      options.recipe.codec = parse_codec(codec).value();
+      options.recipe.plan.keep_ratio = 0.1;
       Workers workers{1};
       SimulatedNetwork network(std::vector<SimulatedPeer>{{.link = test_link()}}, workers);
       std::vector<float> parameters(kUnusableElements, 1.0F);
-      Engine engine(setup, parameters, network.exchange(0), workers);
+      Engine engine(options, parameters, network.exchange(0), workers);
       for (int step = 0; step < 3 * kUnusablePeriod; ++step) {
         const bool is_bad = step == kUnusablePeriod - 1;
         const float before = parameters[7];

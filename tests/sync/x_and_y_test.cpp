@@ -28,15 +28,15 @@ bool is_returned(std::size_t replica, RoundId round) { return (round.step + repl
 // x is where a replica is, y what it has told: the shared model without its unmerged messages.
 class ByTheBook {
  public:
-  ByTheBook(const EngineSetup& setup, Workload& workload, const std::vector<float>& weights,
+  ByTheBook(const EngineOptions& options, Workload& workload, const std::vector<float>& weights,
             bool returns_some, Fault fault)
-      : setup_(setup),
+      : options_(options),
         returns_some_(returns_some),
         fault_(fault),
         shared(workload.initial_parameters().begin(), workload.initial_parameters().end()) {
     for (std::size_t i = 0; i < weights.size(); ++i) {
       replicas.push_back({.learner = workload.make_learner(i),
-                          .codec = make_codec(setup.recipe.codec, setup.layers, workers_),
+                          .codec = make_codec(options.recipe.codec, options.layers, workers_),
                           .weight = static_cast<double>(weights[i]),
                           .x = shared,
                           .y = shared});
@@ -46,9 +46,9 @@ class ByTheBook {
 
   void step() {
     for (Replica& replica : replicas) move(replica);
-    const auto period = static_cast<std::uint64_t>(setup_.recipe.plan.period_steps);
+    const auto period = static_cast<std::uint64_t>(options_.recipe.plan.period_steps);
     if ((step_ + 1) % period == 0) send();
-    const auto delay = static_cast<std::uint64_t>(setup_.recipe.plan.delay_steps) +
+    const auto delay = static_cast<std::uint64_t>(options_.recipe.plan.delay_steps) +
                        (fault_ == Fault::kMergesLate ? 1 : 0);
     while (!rounds_.empty() && rounds_.front().step + delay <= step_) merge();
     ++step_;
@@ -74,7 +74,7 @@ class ByTheBook {
                       replica.learner->parameters().begin());
     replica.learner->compute_gradient();
     for (std::size_t j = 0; j < replica.x.size(); ++j)
-      replica.x[j] -= setup_.lr.peak * static_cast<double>(replica.learner->gradient()[j]);
+      replica.x[j] -= options_.lr.peak * static_cast<double>(replica.learner->gradient()[j]);
   }
 
   // v = y - x;  m = C(v);  y -= m
@@ -86,8 +86,8 @@ class ByTheBook {
       for (std::size_t j = 0; j < v.size(); ++j)
         v[j] = static_cast<float>(replica.y[j] - replica.x[j]);
       const ByteBuffer payload = replica.codec->take({.residual = v,
-                                                      .keep_ratio = setup_.recipe.plan.keep_ratio,
-                                                      .seed = seed_of_round(setup_.seed, step_)});
+                                                      .keep_ratio = options_.recipe.plan.keep_ratio,
+                                                      .seed = seed_of_round(options_.seed, step_)});
       std::vector<float> decoded(v.size());
       add(PayloadView::parse(payload, v.size()).value(), 1.0F, decoded);
       const Doubles message(decoded.begin(), decoded.end());
@@ -119,7 +119,7 @@ class ByTheBook {
     return returns_some_ && is_returned(replica, {.step = step});
   }
 
-  EngineSetup setup_;
+  EngineOptions options_;
   bool returns_some_;
   Fault fault_;
   Workers workers_{1};
@@ -132,13 +132,13 @@ class ByTheBook {
   std::vector<Replica> replicas;
 };
 
-EngineSetup book_setup(const BookCase& one) {
-  EngineSetup setup = local_setup(
+EngineOptions book_options(const BookCase& one) {
+  EngineOptions options = local_options(
       one.codec,
       {.keep_ratio = 0.1, .delay_steps = one.delay_steps, .period_steps = one.period_steps});
-  setup.layers = {{.name = "matrix", .offset = 0, .count = kMatrix, .shape = {12, 10}},
-                  {.name = "rest", .offset = kMatrix, .count = kBookElements - kMatrix}};
-  return setup;
+  options.layers = {{.name = "matrix", .offset = 0, .count = kMatrix, .shape = {12, 10}},
+                    {.name = "rest", .offset = kMatrix, .count = kBookElements - kMatrix}};
+  return options;
 }
 
 // The largest difference, in any of the buffers, between the engine and the algorithm.
@@ -162,10 +162,10 @@ double largest_difference(const Cluster& cluster, const ByTheBook& book) {
 // Over a run in which at least three rounds are merged.
 double difference_of_run(const BookCase& one, Fault fault) {
   const std::vector<float> weights{1, 2, 0.5};
-  const EngineSetup setup = book_setup(one);
+  const EngineOptions options = book_options(one);
   QuadraticWorkload workload(kBookElements, 5);
-  Cluster cluster(setup, workload, weights);
-  ByTheBook book(setup, workload, weights, one.returns_some, fault);
+  Cluster cluster(options, workload, weights);
+  ByTheBook book(options, workload, weights, one.returns_some, fault);
   for (std::size_t i = 0; one.returns_some && i < weights.size(); ++i)
     cluster.replicas[i].returning->returns = [i](RoundId round) { return is_returned(i, round); };
   const int steps = 4 * one.period_steps + one.delay_steps;
@@ -175,7 +175,7 @@ double difference_of_run(const BookCase& one, Fault fault) {
     book.step();
     most = std::max(most, largest_difference(cluster, book));
     EXPECT_EQ(cluster.replicas[0].exchange->rounds_merged(),
-              rounds_merged_after(step + 1, setup.recipe.plan));
+              rounds_merged_after(step + 1, options.recipe.plan));
   }
   EXPECT_EQ(cluster.replicas[0].exchange->rounds_merged(), 4U);
   return most;

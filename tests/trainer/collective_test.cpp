@@ -39,11 +39,11 @@ class UnevenClock final : public Clock {
   mutable std::atomic<int> looks_{1};
 };
 
-EngineSetup setup_for(const Recipe& recipe) {
+EngineOptions setup_for(const Recipe& recipe) {
   std::mt19937_64 random(recipe.name.size());
-  EngineSetup setup = longhaul::testing::random_run_setup(recipe, random);
-  setup.replicas = kWeights.size();
-  return setup;
+  EngineOptions options = longhaul::testing::random_run_options(recipe, random);
+  options.replicas = kWeights.size();
+  return options;
 }
 
 struct RankResult {
@@ -63,12 +63,12 @@ RankResult result_of(Learner& learner, const Engine& engine) {
 // One rank of a run: engine and learner over a collective.
 class RankRun {
  public:
-  RankRun(EngineSetup setup, std::size_t rank, AllGather& gather, const State* from = nullptr)
+  RankRun(EngineOptions options, std::size_t rank, AllGather& gather, const State* from = nullptr)
       : clock_(rank) {
-    setup.slot = rank;
+    options.slot = rank;
     QuadraticWorkload workload(kRunElements);
     learner_ = workload.make_learner(rank);
-    Result<std::unique_ptr<Collective>> made = Collective::start({.engine = setup,
+    Result<std::unique_ptr<Collective>> made = Collective::start({.engine = options,
                                                                   .elements = kRunElements,
                                                                   .weights = kWeights,
                                                                   .steps = kSteps,
@@ -76,8 +76,8 @@ class RankRun {
                                                                  gather, clock_);
     LONGHAUL_CHECK(made.ok());
     collective_ = std::move(made).value();
-    setup.recipe.plan = *collective_->first_plan(Deadline::max()).value();
-    engine_ = std::make_unique<Engine>(setup, learner_->parameters(), *collective_, workers_);
+    options.recipe.plan = *collective_->first_plan(Deadline::max()).value();
+    engine_ = std::make_unique<Engine>(options, learner_->parameters(), *collective_, workers_);
     if (from == nullptr) return;
     LONGHAUL_CHECK(engine_->load(*from).ok() && learner_->load(*from).ok() &&
                    collective_->load(*from).ok());
@@ -130,11 +130,11 @@ void on_all_ranks(const std::function<void(std::size_t)>& what) {
     threads.emplace_back([&what, rank] { what(rank); });
 }
 
-std::vector<RankResult> run_all(const EngineSetup& setup) {
+std::vector<RankResult> run_all(const EngineOptions& options) {
   ThreadsGather gather(kWeights.size());
   std::vector<RankResult> results(kWeights.size());
   on_all_ranks([&](std::size_t rank) {
-    RankRun run(setup, rank, gather.of(rank));
+    RankRun run(options, rank, gather.of(rank));
     run.run_until(kSteps);
     results[rank] = run.finish();
   });
@@ -158,12 +158,12 @@ std::string name_of_recipe(const ::testing::TestParamInfo<Recipe>& info) {
 class CollectiveRecipe : public ::testing::TestWithParam<Recipe> {};
 
 TEST_P(CollectiveRecipe, HasTheBitsOfTheSimulatedNetwork) {
-  const EngineSetup setup = setup_for(GetParam());
+  const EngineOptions options = setup_for(GetParam());
   QuadraticWorkload workload(kRunElements);
-  Cluster lab(setup, workload, kWeights);
+  Cluster lab(options, workload, kWeights);
   for (std::uint64_t step = 0; step < kSteps; ++step) lab.step();
   lab.settle();
-  const std::vector<RankResult> results = run_all(setup);
+  const std::vector<RankResult> results = run_all(options);
   for (std::size_t i = 0; i < kWeights.size(); ++i) {
     ASSERT_TRUE(lab.replicas[i].engine->drain().ok());
     EXPECT_EQ(results[i], result_of(*lab.replicas[i].learner, *lab.replicas[i].engine)) << i;
@@ -171,19 +171,19 @@ TEST_P(CollectiveRecipe, HasTheBitsOfTheSimulatedNetwork) {
 }
 
 TEST_P(CollectiveRecipe, GoesOnFromCheckpointsAsIfNothingHadHappened) {
-  const EngineSetup setup = setup_for(GetParam());
-  const std::vector<RankResult> undisturbed = run_all(setup);
+  const EngineOptions options = setup_for(GetParam());
+  const std::vector<RankResult> undisturbed = run_all(options);
   ThreadsGather first(kWeights.size());
   std::vector<State> saved(kWeights.size());
   on_all_ranks([&](std::size_t rank) {
-    RankRun run(setup, rank, first.of(rank));
+    RankRun run(options, rank, first.of(rank));
     run.run_until(11);
     saved[rank] = run.save();
   });
   ThreadsGather second(kWeights.size());
   std::vector<RankResult> results(kWeights.size());
   on_all_ranks([&](std::size_t rank) {
-    RankRun run(setup, rank, second.of(rank), &saved[rank]);
+    RankRun run(options, rank, second.of(rank), &saved[rank]);
     run.run_until(kSteps);
     results[rank] = run.finish();
   });
@@ -245,13 +245,13 @@ class TwoRanks : public ::testing::Test {
   ~TwoRanks() override { gather_.lose(0); }
 
   void start(std::size_t rank, AllGather& gather) {
-    EngineSetup setup = longhaul::testing::setup_of(Merge::kOptimizer, "dense/fp32", {});
-    setup.slot = rank;
-    setup.replicas = 2;
+    EngineOptions options = longhaul::testing::setup_of(Merge::kOptimizer, "dense/fp32", {});
+    options.slot = rank;
+    options.replicas = 2;
     ranks_[rank] =
         Collective::start(
-            {.engine = setup, .elements = kElements, .weights = {1.0F, 1.0F}, .steps = 10}, gather,
-            clock_)
+            {.engine = options, .elements = kElements, .weights = {1.0F, 1.0F}, .steps = 10},
+            gather, clock_)
             .value();
   }
   static Update update(RoundId round, float value, std::size_t elements = kElements) {

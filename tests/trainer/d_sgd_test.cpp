@@ -32,14 +32,14 @@ void expect_same_path(const ModelConfig& model, OptimizerKind kind, double lr) {
                                    .batch = 8});
   ASSERT_TRUE(made.ok()) << made.error().message;
   TorchWorkload& workload = **made;
-  EngineSetup setup;
-  setup.recipe = find_recipe("d-sgd").value();
-  setup.optimizer.kind = kind;
-  setup.lr.peak = lr;
-  setup.layers = workload.layers();
-  testing::Cluster cluster(setup, workload, std::vector<float>(kReplicas, 1.0F));
+  EngineOptions options;
+  options.recipe = find_recipe("d-sgd").value();
+  options.optimizer.kind = kind;
+  options.lr.peak = lr;
+  options.layers = workload.layers();
+  testing::Cluster cluster(options, workload, std::vector<float>(kReplicas, 1.0F));
   const auto joint = workload.make_joint_learner();
-  Optimizer optimizer(setup.optimizer, joint->parameters().size());
+  Optimizer optimizer(options.optimizer, joint->parameters().size());
   for (int step = 0; step < 20; ++step) {
     cluster.step();
     joint->compute_gradient();

@@ -63,7 +63,7 @@ TEST_P(SplitKinds, UseEverySampleOnceInSharesOfNearlyEqualSize) {
 
 TEST_P(SplitKinds, DependOnTheSeedAlone) {
   const auto labels = ten_labels(1000);
-  const SplitConfig config{.kind = GetParam()};
+  const SplitOptions config{.kind = GetParam()};
   EXPECT_EQ(*split(labels, 4, config, 5), *split(labels, 4, config, 5));
   EXPECT_NE(*split(labels, 4, config, 5), *split(labels, 4, config, 6));
 }

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 // Easy images of 16 × 16 pixels; the directory lives as long as the workload needs it: until make()
 // returns.
-std::unique_ptr<TorchWorkload> easy_workload(WorkloadConfig config) {
+std::unique_ptr<TorchWorkload> easy_workload(WorkloadOptions config) {
   const TestDirectory directory;
   write_easy_images(directory, 16, 400, 100);
   config.data = {.kind = "mnist", .path = directory.path()};
@@ -106,10 +106,10 @@ TEST(Workload, EachReplicaDropsOutByItsOwnGenerator) {
 }
 
 TEST(Workload, EqualConfigsGiveEqualBitsAndSeedsDiffer) {
-  const WorkloadConfig config{.model = {.name = "mlp", .options = {}}, .replicas = 2};
+  const WorkloadOptions config{.model = {.name = "mlp", .options = {}}, .replicas = 2};
   const auto first = easy_workload(config);
   const auto again = easy_workload(config);
-  WorkloadConfig reseeded = config;
+  WorkloadOptions reseeded = config;
   reseeded.seed = 2;
   const auto other = easy_workload(reseeded);
   EXPECT_TRUE(std::ranges::equal(first->initial_parameters(), again->initial_parameters()));
@@ -158,7 +158,7 @@ TEST(Workload, JointLearnerSeesTheSamplesOfAllReplicas) {
 }
 
 TEST(Workload, EvaluationDependsNeitherOnThreadsNorOnTheSeed) {
-  WorkloadConfig config{.model = {.name = "cnn", .options = {}}, .threads = 1};
+  WorkloadOptions config{.model = {.name = "cnn", .options = {}}, .threads = 1};
   const auto alone = easy_workload(config);
   config.threads = 3;
   config.seed = 9;
@@ -190,7 +190,7 @@ TEST(Workload, KeepsOpenBlasToOneThread) {
 
 // On any number of cores: two threads on one core still share out the work as two.
 TEST(Workload, AGradientHasTheSameBitsEachTimeWithTheSameNumberOfThreads) {
-  WorkloadConfig config{.model = {.name = "cnn", .options = {}}, .replicas = 1};
+  WorkloadOptions config{.model = {.name = "cnn", .options = {}}, .replicas = 1};
   const auto with = [&](std::size_t threads) {
     config.gradient_threads = threads;
     const auto workload = easy_workload(config);
@@ -249,7 +249,7 @@ TEST(Workload, FindsTheDefaultImagesAndText) {
   EXPECT_GT((*text)->share_size(0), 10000U);
 }
 
-std::string complaint(const WorkloadConfig& config) {
+std::string complaint(const WorkloadOptions& config) {
   const auto made = make_workload(config);
   return made.ok() ? "ok" : made.error().message;
 }

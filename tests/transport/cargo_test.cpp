@@ -9,7 +9,7 @@
 namespace longhaul {
 namespace {
 
-constexpr CargoLimits kLimits{.most_bytes = 10'000'000, .most_transfers = 4};
+constexpr CargoOptions kLimits{.most_bytes = 10'000'000, .most_transfers = 4};
 
 SharedBytes random_bytes(std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);

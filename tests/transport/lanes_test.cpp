@@ -12,7 +12,7 @@ namespace {
 using testing::HandStream;
 using testing::HandStreamPtr;
 
-constexpr CargoLimits kLaneLimits{.most_bytes = 100'000'000, .most_transfers = 10};
+constexpr CargoOptions kLaneLimits{.most_bytes = 100'000'000, .most_transfers = 10};
 
 SharedBytes zeros(std::size_t count) { return std::make_shared<const ByteBuffer>(count); }
 
