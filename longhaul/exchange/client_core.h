@@ -114,6 +114,8 @@ class ClientCore {
   void leave();
 
   [[nodiscard]] std::size_t reconnections() const { return reconnections_; }
+  // Transfers from the hub that errands are checking.
+  [[nodiscard]] std::size_t unchecked() const { return connection_ ? connection_->unchecked : 0; }
   // Updates whose round has not closed as far as this replica knows.
   [[nodiscard]] const std::map<RoundId, OwnUpdate>& kept() const { return kept_; }
 

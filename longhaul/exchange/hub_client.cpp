@@ -92,7 +92,9 @@ bool HubClient::is_current(std::size_t life) const {
 
 bool HubClient::has_room() const {
   const MutexLock lock(mutex_);
-  return is_awaited_ || means_.size() < kFewestMeans || mean_bytes_ < most_mean_bytes_;
+  // Transfers that are being checked are means, or will be.
+  const std::size_t means = means_.size() + core_.unchecked();
+  return is_awaited_ || means < kFewestMeans || mean_bytes_ < most_mean_bytes_;
 }
 
 template <typename IsReady>
