@@ -8,4 +8,7 @@ namespace longhaul {
 // first thread starts.
 void keep_freed_memory();
 
+// Gives all freed memory back to the system: after a large buffer that does not come again.
+void return_freed_memory();
+
 }  // namespace longhaul

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "longhaul/access/names.h"
+#include "longhaul/base/memory.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/protocol.h"
@@ -308,6 +309,7 @@ void HubCore::on_state(Session& session, Arrival arrival) {
         FirstModel model{.parameters = std::vector<float>(bytes.size() / sizeof(float))};
         std::ranges::copy(bytes, std::as_writable_bytes(std::span(model.parameters)).begin());
         bytes = ByteBuffer();
+        return_freed_memory();
         model.digest = digest_of(std::span<const float>(model.parameters));
         return model;
       },

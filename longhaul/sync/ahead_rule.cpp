@@ -58,7 +58,7 @@ class AheadRule final : public MergeRule {
 
   void place(const StepContext& next) override {
     std::ranges::copy(shared_, parameters_.begin());
-    if (momentum_ > 0) {
+    if (momentum_ > 0 && !optimizer_.state().empty()) {
       // The velocity's own part in the steps to come: Σ μ^j over the rounds in flight.
       const std::size_t rounds = unmerged_.count(Unit::kGradient);
       const double coasting = powers_below(rounds + 1 + foresight_) - powers_below(1 + foresight_);

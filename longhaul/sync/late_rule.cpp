@@ -73,15 +73,21 @@ class LateRule final : public MergeRule {
   LateRule(RuleOptions options, std::vector<float> shared, std::span<float> parameters,
            Optimizer& optimizer, Workers& workers, Unmerged unmerged)
       : options_(std::move(options)),
-        shared_(std::move(shared)),
         parameters_(parameters),
         optimizer_(optimizer),
         workers_(workers),
-        unmerged_(std::move(unmerged)) {}
+        unmerged_(std::move(unmerged)) {
+    if (options_.computes) {
+      stored_ = std::move(shared);
+    } else if (!shared.empty()) {
+      std::ranges::copy(shared, parameters_.begin());
+    }
+    shared_ = options_.computes ? std::span(stored_) : parameters_;
+  }
 
   ByteBuffer take(const StepContext& /*now*/, const Taking& taking) override {
     std::vector<WeightedPayload> told = unmerged_.of(taking.part);
-    TakeDifference request{.shared = taking.part.of(std::span(shared_)),
+    TakeDifference request{.shared = taking.part.of(std::span<const float>(shared_)),
                            .position = taking.part.of(parameters_),
                            .told = told,
                            .move = taking.move,
@@ -158,7 +164,8 @@ class LateRule final : public MergeRule {
       kernels::add_scaled(velocity, looks_further ? momentum * momentum : momentum, rest);
     }
     optimizer_.clear();
-    return make_ahead_rule(options, std::move(shared_), parameters_, optimizer_, workers_,
+    if (!options_.computes) stored_.assign(shared_.begin(), shared_.end());
+    return make_ahead_rule(options, std::move(stored_), parameters_, optimizer_, workers_,
                            std::move(unmerged_), std::move(rest));
   }
 
@@ -176,7 +183,7 @@ class LateRule final : public MergeRule {
     rest.resize(shared_.size());
     for (const Part& part : unmerged_.parts()) {
       const std::vector<WeightedPayload> told = unmerged_.of(part);
-      read_difference({.shared = part.of(std::span(shared_)),
+      read_difference({.shared = part.of(std::span<const float>(shared_)),
                        .position = part.of(std::span<const float>(parameters_)),
                        .told = told},
                       workers_, part.of(std::span(rest)));
@@ -237,7 +244,7 @@ class LateRule final : public MergeRule {
     const std::span x = tile_of(parameters_, own.part, tile);
     const std::vector<WeightedPayload> told = unmerged_.of(own.part);
     scratch.sum.resize(x.size());
-    DifferenceReader({.shared = own.part.of(std::span(shared_)),
+    DifferenceReader({.shared = own.part.of(std::span<const float>(shared_)),
                       .position = own.part.of(parameters_),
                       .told = told})
         .read(tile_begin(tile), scratch.sum);
@@ -251,7 +258,8 @@ class LateRule final : public MergeRule {
   }
 
   RuleOptions options_;
-  std::vector<float> shared_;
+  std::vector<float> stored_;  // empty where nobody computes: then x is the shared model
+  std::span<float> shared_;
   std::span<float> parameters_;  // x
   Optimizer& optimizer_;
   Workers& workers_;

@@ -205,8 +205,8 @@ std::unique_ptr<MergeRule> make_merge_rule(const RuleOptions& options,
     case Merge::kOwnStep:
       return std::make_unique<OwnStepRule>(shared, parameters, workers);
     case Merge::kLate:
-      return make_late_rule(options, start(), parameters, optimizer, workers,
-                            Unmerged(shared.size(), options.parts));
+      return make_late_rule(options, options.computes ? start() : Floats(), parameters, optimizer,
+                            workers, Unmerged(shared.size(), options.parts));
     case Merge::kAhead:
       return make_ahead_rule(options, start(), parameters, optimizer, workers,
                              Unmerged(shared.size(), options.parts), Floats(shared.size()));

@@ -25,7 +25,9 @@ std::size_t buffers_of(OptimizerKind kind) {
 }  // namespace
 
 Optimizer::Optimizer(const OptimizerOptions& spec, std::size_t elements)
-    : spec_(spec), elements_(elements), state_(buffers_of(spec.kind) * elements, 0.0F) {}
+    : spec_(spec), elements_(elements) {}
+
+void Optimizer::allocate() { state_.resize(buffers_of(spec_.kind) * elements_); }
 
 // Weight decay is left out: it adds a small share of the parameters, which are not absurd.
 bool Optimizer::accept(std::size_t first, float largest_gradient, double lr) {
@@ -43,6 +45,7 @@ bool Optimizer::accept(std::size_t first, float largest_gradient, double lr) {
 }
 
 Optimizer::Step Optimizer::begin(std::size_t first, double lr, float gradient_scale) {
+  allocate();
   Step step{.lr = static_cast<float>(lr), .gradient_scale = gradient_scale};
   if (spec_.kind != OptimizerKind::kAdamW) return step;
   const float count = ++steps_[first];
@@ -75,6 +78,7 @@ void Optimizer::apply(const Step& step, std::span<float> first_state, std::span<
 void Optimizer::step(const Step& step, std::size_t first, std::span<float> parameters,
                      std::span<const float> gradient) {
   LONGHAUL_CHECK_LE(first + parameters.size(), elements_);
+  LONGHAUL_CHECK_EQ(state_.size(), buffers_of(spec_.kind) * elements_);  // begin() came first
   const auto buffer = [&](std::size_t number) {
     return number < buffers_of(spec_.kind)
                ? std::span(state_).subspan(number * elements_ + first, parameters.size())
@@ -98,14 +102,16 @@ void Optimizer::preview(const Step& step, std::size_t first, std::span<float> pa
 }
 
 void Optimizer::clear() {
-  std::ranges::fill(state_, 0.0F);
+  state_ = {};
   steps_.clear();
   largest_states_.clear();
   largest_loaded_ = 0;
 }
 
 void Optimizer::save(State& state, std::string_view name) const {
-  save_tensor(name, state_, state);
+  save_tensor(name,
+              state_.empty() ? std::vector<float>(buffers_of(spec_.kind) * elements_) : state_,
+              state);
   std::vector<std::uint64_t> parts;
   std::vector<double> steps;
   for (const auto& [first, count] : steps_) {
@@ -123,6 +129,7 @@ Status Optimizer::load(const State& state, std::string_view name) {
   if (!steps.ok()) return steps.error();
   if (parts->size() != steps->size())
     return Error{ErrorCode::kMismatch, std::string(name) + ": not one count for each part"};
+  allocate();
   Status loaded = load_tensor(name, state, state_);
   if (!loaded.ok()) return loaded;
   steps_.clear();

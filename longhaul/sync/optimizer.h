@@ -67,7 +67,7 @@ class Optimizer {
   }
 
   // All that it remembers of the elements, in place: velocities; for AdamW first, then second
-  // moments.
+  // moments. Empty before the first step: an optimizer that is never asked needs no memory.
   [[nodiscard]] std::span<float> state() { return state_; }
 
   // Forgets everything.
@@ -78,6 +78,7 @@ class Optimizer {
   Status load(const State& state, std::string_view name = "optimizer");
 
  private:
+  void allocate();
   void apply(const Step& step, std::span<float> first_state, std::span<float> second_state,
              std::span<float> parameters, std::span<const float> gradient) const;
 
