@@ -91,6 +91,13 @@ Exchange& SimulatedNetwork::exchange(std::size_t replica) { return *endpoints_.a
 
 Seconds SimulatedNetwork::now(std::size_t replica) const { return endpoints_.at(replica)->now; }
 
+std::size_t SimulatedNetwork::in_flight(std::size_t replica) const {
+  const Endpoint& endpoint = *endpoints_.at(replica);
+  const auto open = std::ranges::count_if(
+      rounds_, [&](const auto& entry) { return entry.second.has_submitted[replica]; });
+  return endpoint.outbox.size() + static_cast<std::size_t>(open) + endpoint.inbox.size();
+}
+
 void SimulatedNetwork::advance(std::size_t replica, Seconds by) {
   endpoints_.at(replica)->now += by;
 }

@@ -59,6 +59,8 @@ class SimulatedNetwork {
   [[nodiscard]] Exchange& exchange(std::size_t replica);
 
   [[nodiscard]] Seconds now(std::size_t replica) const;
+  // Counts the updates of a replica whose means it has not collected.
+  [[nodiscard]] std::size_t in_flight(std::size_t replica) const;
   // The replica computes for a while.
   void advance(std::size_t replica, Seconds by);
 

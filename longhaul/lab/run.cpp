@@ -64,7 +64,8 @@ class Run {
       network_->compress_means(
           make_mean_compressor(options, workload_.initial_parameters().size(), workers_));
     for (options.slot = 0; options.slot < scenario_.replicas.size(); ++options.slot) {
-      seats_.push_back(std::make_unique<Seat>(options, workload_, *network_));
+      seats_.push_back(
+          std::make_unique<Seat>(options, scenario_.train.steps, workload_, *network_));
       LONGHAUL_TRY(seats_.back()->replica().start(Deadline::max()));
     }
     return request_.resume == nullptr ? Status(Done{}) : load(*request_.resume);

@@ -4,8 +4,10 @@
 
 namespace longhaul::lab {
 
-Seat::Seat(const EngineOptions& options, Workload& workload, SimulatedNetwork& network)
+Seat::Seat(const EngineOptions& options, std::uint64_t steps, Workload& workload,
+           SimulatedNetwork& network)
     : slot_(options.slot),
+      steps_(steps),
       plan_(options.recipe.plan),
       network_(network),
       learner_(workload.make_learner(slot_)),
@@ -22,16 +24,16 @@ TimePoint Seat::now() const { return time_after(TimePoint{}, network_.now(slot_)
 
 Result<std::optional<Plan>> Seat::first_plan(Deadline /*deadline*/) { return std::optional(plan_); }
 
-Result<Stance> Seat::stance(std::uint64_t /*step*/, RoundId /*round*/, Deadline /*deadline*/) {
-  return Stance::kTakePart;
+Result<Stance> Seat::stance(std::uint64_t step, RoundId /*round*/, Deadline /*deadline*/) {
+  return step < steps_ ? Stance::kTakePart : Stance::kFinish;
 }
 
-// Nobody replaces the state of a replica here, so these two are not called.
+// Nobody replaces the state of a replica here, so this is not called.
 State Seat::take_snapshot() {
   LONGHAUL_CHECK(false);
   return {};
 }
-std::size_t Seat::updates_in_flight() const { return engine().rounds_in_flight(); }
+std::size_t Seat::updates_in_flight() const { return network_.in_flight(slot_); }
 
 // After settle() each mean is there, or will never be.
 Status Seat::await(RoundId /*round*/, Deadline /*deadline*/) { return Done{}; }

@@ -8,10 +8,11 @@
 
 namespace longhaul::lab {
 
-class Seat final : private Membership, private Clock {
+class Seat final : public Membership, private Clock {
  public:
-  // The options's slot says which replica. Workload and network outlive the seat.
-  Seat(const EngineOptions& options, Workload& workload, SimulatedNetwork& network);
+  // The slot of the options says which replica. Workload and network outlive the seat.
+  Seat(const EngineOptions& options, std::uint64_t steps, Workload& workload,
+       SimulatedNetwork& network);
 
   [[nodiscard]] Replica& replica() { return replica_; }
   [[nodiscard]] const Engine& engine() const { return replica_.engine(); }
@@ -29,6 +30,7 @@ class Seat final : private Membership, private Clock {
   void save(State& checkpoint) const override;
 
   std::size_t slot_;
+  std::uint64_t steps_;  // of the run
   Plan plan_;
   SimulatedNetwork& network_;
   std::unique_ptr<Learner> learner_;
