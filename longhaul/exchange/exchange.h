@@ -13,15 +13,18 @@
 #include "longhaul/base/clock.h"
 #include "longhaul/base/result.h"
 #include "longhaul/codec/payload.h"
+#include "longhaul/round/attendance.h"
 #include "longhaul/round/plan.h"
 #include "longhaul/round/round_id.h"
 
 namespace longhaul {
 
+// What one replica submits to a round.
 struct Update {
   RoundId round;
   std::size_t elements = 0;  // of the part
   CheckedPayload payload;    // empty: nothing to send in this round
+  Attendance attendance{};   // of its replica, as the hub keeps it
 };
 
 // Payloads of updates that a replica has submitted; empty: nothing was to be sent.

@@ -1,107 +1,29 @@
-// Updates in, means out: what a round takes, when it closes, and how its mean travels.
+// HubCore: how rounds close, and how the run ends.
 #include <algorithm>
 #include <utility>
 
-#include "longhaul/codec/payload.h"
-#include "longhaul/exchange/protocol.h"
+#include "longhaul/base/units.h"
+#include "longhaul/codec/digest.h"
 #include "longhaul/hub/hub_core.h"
 
 namespace longhaul {
 namespace {
 
-constexpr std::uint64_t kMostMeansOnTheWay = 4;
-constexpr std::size_t kMostUnchecked = 4;  // updates of a replica; then its lanes are not read
-
-// Adding a payload costs O(rank) per element, so ranks above the recipe's are rejected.
-Result<CheckedPayload> check_update(ByteBuffer bytes, std::size_t elements,
-                                    const CodecOptions& codec) {
-  Result<CheckedPayload> update = CheckedPayload::check_update(std::move(bytes), elements);
-  if (!update.ok() || update->empty()) return update;
-  const LowRankBody* factors = update->view().low_rank();
-  if (factors == nullptr) return update;
-  const bool is_asked_for =
-      codec.kind == CodecKind::kLowRank || codec.kind == CodecKind::kSharedLowRank;
-  const std::uint32_t most = is_asked_for ? codec.rank : 0;
-  if (std::ranges::all_of(factors->blocks, [&](const auto& block) { return block.rank <= most; }))
-    return update;
-  return corrupt_payload("low rank: a rank that its recipe does not have");
-}
-
-// What goes to this replica if payloads are forwarded: all but its own.
-std::size_t bytes_for(std::size_t slot, const ClosingRound& sent) {
-  std::size_t bytes = 0;
-  for (const Entry& one : sent.members) bytes += one.slot == slot ? 0 : one.payload.size();
-  return bytes;
+Frame goodbye(const std::string& why, bool is_over) {
+  Frame frame;
+  frame.mutable_goodbye()->set_why(why);
+  frame.mutable_goodbye()->set_is_over(is_over);
+  return frame;
 }
 
 }  // namespace
-
-void HubCore::on_update(Session& session, Arrival arrival, TimePoint now) {
-  if (!training_) return;
-  if (arrival.id.restarts != session.progress.restarts) {  // of a state that is gone
-    ++replica_of(session).status.returned;
-    return;
-  }
-  const RoundId round{.step = arrival.id.step, .part = arrival.id.part};
-  Result<Attendance> attendance = attendance_from(arrival.attendance, round.step);
-  if (!attendance.ok()) return reject(session, attendance.error().message);
-  if (round.part >= training_->part_elements().size())
-    return reject(session, "an update of a part that the model does not have");
-  const bool is_late = round < training_->book().next();
-  if (!is_late && !training_->open_round(round))
-    return reject(session, "an update of a step and part without a round");
-  session.lanes.set_reading(++session.unchecked < kMostUnchecked);
-  Submission submission{.control = session.control(),
-                        .restarts = arrival.id.restarts,
-                        .round = round,
-                        .attendance = std::move(attendance).value(),
-                        .at = now};
-  run_errand(
-      errands_,
-      [bytes = std::move(arrival.bytes), elements = training_->part_elements()[round.part],
-       codec = options_.training.engine.recipe.codec]() mutable {
-        return check_update(std::move(bytes), elements, codec);
-      },
-      [this, submission = std::move(submission)](Result<CheckedPayload>&& update) mutable {
-        on_checked(std::move(submission), std::move(update));
-      });
-}
-
-// A replica that has gone meanwhile submits again.
-void HubCore::on_checked(Submission submission, Result<CheckedPayload>&& update) {
-  const auto found = sessions_.find(submission.control);
-  if (found == sessions_.end()) return;
-  Session& session = *found->second;
-  session.lanes.set_reading(--session.unchecked < kMostUnchecked);
-  if (!training_) return;
-  Replica& replica = replica_of(session);
-  const std::size_t slot = session.identity().slot;
-  const RoundId round = submission.round;
-  if (submission.restarts != session.progress.restarts) {  // its state was replaced meanwhile
-    ++replica.status.returned;
-    return;
-  }
-  if (!update.ok()) {
-    // Nothing of it is merged, and nobody waits for it: it is as if it had sent nothing.
-    warn("replica " + session.identity().name + ": rejected: " + update.error().message);
-    ++replica.status.returned;
-    ++replica.status.rejected;
-    ++rejected_;
-    (void)training_->book().reject(slot, round, submission.at);
-    return;
-  }
-  if (round >= session.progress.next_mean) session.progress.own[round] = update->digest();
-  const Taken taken = training_->book().submit(slot, round, std::move(update).value(),
-                                               submission.at, std::move(submission.attendance));
-  if (taken == Taken::kTooLate || taken == Taken::kNotMember) ++replica.status.returned;
-}
 
 // One at a time: the round that is next is known when the one before it has closed.
 void HubCore::close_rounds() {
   while (training_ && !training_->is_closing()) {
     const std::optional<TimePoint> at = training_->book().closes_at();
     if (!at || *at > now_) return;
-    const Conditions replicas = conditions();
+    const Conditions replicas = links_.of_members(roster_);
     run_errand(
         errands_,
         [keeper = training_->keeper(), closing = training_->begin_closing(), replicas] {
@@ -118,73 +40,124 @@ void HubCore::on_round_closed(Result<ModelKeeper::Closed>&& closed, const Condit
   if (!training_) return;  // the hub has failed
   if (!closed.ok()) return fail(closed.error());
   const RoundOutcome outcome = training_->end_closing(std::move(closed).value());
-  measure(outcome, replicas);
-  if (outcome.decision) reason_ = outcome.decision->reason;
-  for (const auto& [id, session] : sessions_) send_means(*session);
+  links_.round_closed(outcome, training_->standing().plan, replicas, now_);
+  if (outcome.decision) status_.reason = outcome.decision->reason;
+  for (const auto& [control, peer] : roster_.peers()) courier_.send_means(*peer);
   if (watcher_) watcher_({.outcome = outcome, .time = now_});
-  if (pending_finish_) finish(*std::exchange(pending_finish_, std::nullopt));
+  if (const auto cause = end_.take_postponed()) finish(*cause);
 }
 
-void HubCore::send_means(Session& session) {
-  if (!training_ || !session.progress.is_served) return;
-  const Journal& journal = training_->journal();
-  RoundId& next = session.progress.next_mean;
-  // It was slower than the journal forgets.
-  if (!journal.reaches_back_to(next)) {
-    if (session.lanes.waiting() == 0) bring_in(session);
-    return;
+// Nobody can have finished the step that the model stands at: its means are not all there. Frames
+// of a control stream keep their order, so everyone hears of it before those means.
+//
+// A run that is stopped goes on later from here: nothing is merged before it is due.
+void HubCore::finish(v1::FinishCause cause) {
+  end_.ask(cause);
+  if (!training_) {
+    end_.set(std::nullopt, cause);
+    for (const auto& [control, peer] : roster_.peers()) end_.tell(*peer);
+    return end("the run was ended before it started", true);
   }
-  while (session.lanes.waiting() < kMostMeansOnTheWay) {
-    const JournalRound* round = journal.first_from(next);
-    if (round == nullptr) break;
-    send_mean(session, *round);
-    next = after(round->id);
+  // The step that the model stands at is known when the round has closed.
+  if (training_->is_closing()) return end_.postpone(cause);
+  const std::uint64_t step = training_->standing().step;
+  if (end_.is_due(step)) return;
+  if (cause == v1::CAUSE_TARGET) {  // a hub that is killed now must know where the others end
+    if (const Status kept = roster_.end_after(step); !kept.ok()) return fail(kept.error());
   }
-  enroll_if_caught_up(session);
+  end_.set(step, cause);
+  if (cause != v1::CAUSE_STOPPED) {
+    errands_.run([keeper = training_->keeper(), steps = step + 1]() -> Errands::End {
+      keeper->end_after(steps);
+      return [] {};
+    });
+  }
+  for (const auto& [control, peer] : roster_.peers()) end_.tell(*peer);
 }
 
-// As the payloads of the others where that is smaller, and possible: the replica adds its own.
-void HubCore::send_mean(Session& session, const JournalRound& round) {
-  const std::size_t slot = session.identity().slot;
-  Frame frame;
-  v1::Closed& closed = *frame.mutable_closed();
-  closed.set_step(round.id.step);
-  closed.set_part(round.id.part);
-  closed.set_elements(round.elements);
-  const Contributor* own = round.contributor(slot);
-  if (own != nullptr) closed.set_own(own->digest);
-  const auto at_hand = session.progress.own.find(round.id);
-  const bool can_add_own =
-      own != nullptr && at_hand != session.progress.own.end() && at_hand->second == own->digest;
-  session.progress.own.erase(session.progress.own.begin(),
-                             session.progress.own.upper_bound(round.id));
-  if (round.next_plan) *closed.mutable_next_plan() = to_message(*round.next_plan);
-  ByteRope bytes = round.mean.bytes();
-  closed.set_way(v1::WAY_UNION);
-  if (const ClosingRound* sent = can_add_own ? training_->sent(round.id) : nullptr;
-      sent != nullptr && bytes_for(slot, *sent) < bytes.size()) {
-    ByteRope others;
-    closed.set_way(v1::WAY_FORWARDED);
-    float members = 0.0F;
-    for (const Entry& one : sent->members) members += one.weight;
-    for (const Entry& one : sent->members) {
-      if (one.payload.empty()) continue;
-      if (one.slot != slot) others.append(one.payload.bytes());
-      v1::Contribution& told = *closed.add_contributions();
-      told.set_slot(static_cast<std::uint32_t>(one.slot));
-      told.set_weight(one.weight / members);
-      told.set_bytes(one.payload.size());
-    }
-    bytes = std::move(others);
+bool HubCore::is_over() const { return training_ && end_.is_past(training_->book().next()); }
+
+void HubCore::announce_end() {
+  if (std::exchange(is_announced_, true)) return;
+  const std::string steps = std::to_string(*end_.last_step() + 1);
+  const std::string all = std::to_string(options_.training.engine.lr.steps);
+  const TargetOptions& target = options_.target;
+  switch (end_.cause()) {
+    case v1::CAUSE_STOPPED:
+      return log_.info("the run is stopped after " + steps + " of " + all + " steps");
+    case v1::CAUSE_TARGET:
+      return log_.info("the run is done: it reached its target, " + name_of(target.metric) + ' ' +
+                       formatted("%.4g", target.value) + ", after " + steps + " of " + all +
+                       " steps");
+    default:
+      return log_.info("the run is done: all " + steps + " steps");
   }
-  closed.set_bytes(bytes.size());
-  replica_of(session).status.bytes_down += bytes.size();
-  (void)session.send(std::move(frame));
-  session.lanes.send({.cargo = Cargo::kMean,
-                      .step = round.id.step,
-                      .part = round.id.part,
-                      .restarts = session.progress.restarts},
-                     std::move(bytes));
+}
+
+// Who is away still needs the last means, and gets some time to come for them. Those who gave up
+// leave rounds behind that nobody closes. Of a hub that stops they come for them later.
+bool HubCore::is_finished() const {
+  if (end_.is_stopping()) return roster_.peers().empty();
+  if (!training_ || !end_.last_step() || !roster_.peers().empty()) return false;
+  return (is_over() || end_.is_asked()) && !roster_.awaits_absent(now_, options_.patience);
+}
+
+void HubCore::find_final_digest() {
+  if (!status_.digest.empty() || std::exchange(is_finding_digest_, true)) return;
+  run_errand(
+      errands_, [keeper = training_->keeper()] { return digest_text(keeper->model().shared()); },
+      [this](std::string digest) {
+        is_finding_digest_ = false;
+        status_.digest = std::move(digest);
+      });
+}
+
+void HubCore::end(const std::string& why, bool is_over) {
+  for (const auto& [control, peer] : roster_.peers()) (void)peer->send(goodbye(why, is_over));
+}
+
+// Going on without the journal could lose a round that some have merged.
+void HubCore::fail(const Error& why) {
+  log_.error(why.message);
+  end(why.message, false);
+  status_.failure = why;
+  desk_.close(why);
+  gate_.serve(nullptr);
+  courier_.serve(nullptr);
+  training_.reset();
+}
+
+HubStatus HubCore::status() const {
+  HubStatus status = status_;
+  status.run = roster_.run().id;
+  status.is_started = training_ != nullptr;
+  status.elements = first_model_.elements();
+  status.slots = roster_.slots();
+  status.sessions = roster_.peers().size();
+  status.steps = end_.last_step() ? *end_.last_step() + 1 : 0;
+  status.cause = end_.cause();
+  status.steps_per_s = rate_.per_second();
+  status.evaluation = evaluations_.last();
+  status.smoothed = evaluations_.smoothed();
+  status.target = options_.target;
+  status.ends_at_target = options_.ends_at_target;
+  status.step_time = links_.step_time();
+  status.refused = desk_.refused();
+  status.rejected += desk_.rejected() + gate_.rejected();
+  if (training_) {
+    const Standing& standing = training_->standing();
+    status.next_round = training_->book().next().step;
+    status.plan = standing.plan;
+    status.step = standing.step;
+    status.steps_here = status.step - std::min(first_step_, status.step);
+    status.time = started_ ? Seconds(now_ - *started_) : Seconds(0);
+    if (status.steps > status.step) status.left = rate_.time_for(status.steps - status.step);
+    status.predicted_step_time =
+        links_.predicted_step_time(links_.of_members(roster_), standing.plan);
+  }
+  status.replicas = roster_.replicas();
+  for (auto& [name, replica] : status.replicas) replica.measured = links_.measured(name);
+  return status;
 }
 
 }  // namespace longhaul

@@ -16,24 +16,24 @@ namespace longhaul {
 // Of a duration in seconds that a peer tells: neither endless nor nothing, and a number.
 constexpr bool is_plausible(double seconds) { return seconds > 1e-9 && seconds < 1e6; }
 
-class Session {
- public:
-  struct Identity {
-    std::string name;
-    std::size_t slot = 0;
-    std::uint64_t id = 0;           // secret: lanes present it
-    std::size_t lanes = 1;          // that will come
-    std::optional<Bandwidth> rate;  // of what is sent to it on lanes, at most
-  };
-  Session(Identity identity, StreamId control, StreamPtr stream, const CargoOptions& limits,
-          TimePoint now);
-  ~Session() { close(); }
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+// While a model is on its way, the log says so often how far it is.
+inline constexpr Seconds kNewsOfModelEvery{10.0};
 
-  [[nodiscard]] const Identity& identity() const { return identity_; }
+class Peer {
+ public:
+  // `join` says who it is and where it stands; `lanes` are empty.
+  Peer(const v1::Join& join, std::size_t slot, StreamId control, StreamPtr stream, Lanes lanes);
+  ~Peer() { close(); }
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] std::size_t slot() const { return slot_; }
+  // Secret: its lanes present it.
+  [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] StreamId control() const { return control_; }
-  [[nodiscard]] bool is_connected() const { return lanes.count() >= identity_.lanes; }
+  // All lanes that it announced are here.
+  [[nodiscard]] bool is_connected() const { return lanes.count() >= announced_lanes_; }
 
   // On the control stream, in order. A peer that does not read for long is to be given up: false,
   // and is_overrun().
@@ -67,20 +67,15 @@ class Session {
     // Digests of what it sent on this connection, by round: payloads that it has at hand.
     std::map<RoundId, std::uint64_t> own;
   };
+  bool is_announced = false;  // that it is connected
   std::size_t unchecked = 0;  // updates that have come and are being checked
   Progress progress;          // NOLINT(*-non-private-member-*): plain data of the loop
 
-  // Of the link, on this connection.
-  struct Probes {
-    std::uint64_t sent = 0;  // to the replica
-    std::uint64_t told = 0;  // by the replica, of those that have come
-    std::uint64_t asked = 0;
-    std::uint64_t came = 0;  // asked or not
-  };
-  Probes probes;  // NOLINT(*-non-private-member-*): plain data of the loop
-
  private:
-  Identity identity_;
+  std::string name_;
+  std::size_t slot_;
+  std::uint64_t id_;
+  std::size_t announced_lanes_;
   StreamId control_;
   StreamPtr stream_;
   std::deque<Frame> outgoing_;
