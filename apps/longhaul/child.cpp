@@ -14,8 +14,6 @@
 namespace longhaul::apps {
 namespace {
 
-using access::OwnedFd;
-
 struct Pipe {
   OwnedFd read;
   OwnedFd write;

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "longhaul/access/owned_fd.h"
+#include "longhaul/base/owned_fd.h"
 #include "longhaul/base/result.h"
 
 namespace longhaul::apps {
@@ -45,12 +45,12 @@ class Child {
   std::optional<int> exit_code();
 
  private:
-  Child(pid_t id, access::OwnedFd output, access::OwnedFd input)
+  Child(pid_t id, OwnedFd output, OwnedFd input)
       : id_(id), output_(std::move(output)), input_(std::move(input)) {}
 
   pid_t id_ = -1;
-  access::OwnedFd output_;
-  access::OwnedFd input_;
+  OwnedFd output_;
+  OwnedFd input_;
   std::string partial_;
   std::optional<int> exit_code_;
 };

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "longhaul/access/owned_fd.h"
+#include "longhaul/base/owned_fd.h"
 #include "longhaul/base/result.h"
 
 namespace longhaul::access {

@@ -6,11 +6,6 @@
 
 namespace longhaul {
 
-void FakeClock::advance(Seconds by) {
-  LONGHAUL_CHECK(by.count() >= 0);
-  now_ = time_after(now_, by);
-}
-
 TimePoint time_after(TimePoint start, Seconds wait) {
   LONGHAUL_CHECK(start >= TimePoint{});
   LONGHAUL_CHECK(!std::isnan(wait.count()));

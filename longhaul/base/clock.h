@@ -2,7 +2,6 @@
 // time it is.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 
 #include "longhaul/base/units.h"
@@ -12,7 +11,7 @@ namespace longhaul {
 using TimePoint = std::chrono::steady_clock::time_point;
 
 // The end of a blocking wait. Condition variables wait in real time, so a Deadline is a point on
-// the real steady clock; code that runs on a FakeClock decides, and does not block.
+// the real steady clock; code that runs on another clock decides, and does not block.
 using Deadline = TimePoint;
 
 class Clock {
@@ -29,18 +28,6 @@ class Clock {
 class SystemClock final : public Clock {
  public:
   [[nodiscard]] TimePoint now() const override { return std::chrono::steady_clock::now(); }
-};
-
-// Stands still at TimePoint{} until it is told to advance.
-class FakeClock final : public Clock {
- public:
-  [[nodiscard]] TimePoint now() const override { return now_; }
-
-  // Precondition: `by` is not negative.
-  void advance(Seconds by);
-
- private:
-  std::atomic<TimePoint> now_{TimePoint{}};
 };
 
 // `start` plus `wait`, or TimePoint::max() where that lies beyond what the clock can count. A

@@ -9,7 +9,8 @@
 #include <cstdio>
 #include <string>
 #include <system_error>
-#include <utility>
+
+#include "longhaul/base/owned_fd.h"
 
 namespace longhaul {
 namespace {
@@ -23,30 +24,14 @@ Error failed_to(const char* what, const Path& path) {
           path.string() + ": cannot " + what + ": " + std::generic_category().message(code)};
 }
 
-// An open file, closed at the end of its scope.
-class OpenFile {
- public:
-  OpenFile(const Path& path, int flags, mode_t mode = 0)
-      : OpenFile(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
-  explicit OpenFile(int descriptor) : descriptor_(descriptor) {}
-  ~OpenFile() {
-    if (is_open()) ::close(descriptor_);
-  }
-  OpenFile(OpenFile&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  OpenFile& operator=(OpenFile&&) = delete;
+// With what ::open() takes.
+OwnedFd opened(const Path& path, int flags, mode_t mode = 0) {
+  return OwnedFd(::open(path.c_str(), flags | O_CLOEXEC, mode));
+}
 
-  [[nodiscard]] bool is_open() const { return descriptor_ >= 0; }
-  [[nodiscard]] int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
-bool write_all(const OpenFile& file, ByteView bytes) {
+bool write_all(const OwnedFd& file, ByteView bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(file.descriptor(), bytes.data(), bytes.size());
+    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
     if (written < 0 && errno != EINTR) return false;
     bytes = bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
   }
@@ -55,22 +40,17 @@ bool write_all(const OpenFile& file, ByteView bytes) {
 
 constexpr std::string_view kUnfinished = ".tmp";
 
-// A file beside the one that is to be written, under a name that nobody else has.
-struct NewFile {
-  Path path;
-  OpenFile file;
-};
-
-NewFile open_beside(const Path& path, FileAccess access) {
+// Opens a file beside the one that is to be written. `fresh` becomes its name, which nobody else
+// has.
+OwnedFd open_beside(const Path& path, Path& fresh) {
   constexpr int kMostTries = 100;
-  const mode_t mode = access == FileAccess::kOwnerOnly ? 0600 : 0666;
   for (int i = 0;; ++i) {
     std::string name = path.string();
     name.append(".").append(std::to_string(::getpid()));
     name.append("-").append(std::to_string(i)).append(kUnfinished);
-    OpenFile file(name, O_WRONLY | O_CREAT | O_EXCL, mode);
-    if (file.is_open() || errno != EEXIST || i == kMostTries)
-      return {.path = name, .file = std::move(file)};
+    fresh = name;
+    OwnedFd file = opened(fresh, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    if (file.is_open() || errno != EEXIST || i == kMostTries) return file;
   }
 }
 
@@ -81,20 +61,19 @@ bool is_unfinished(const Path& path) {
          number.find_first_not_of("0123456789-", 1) == std::string::npos;
 }
 
-Status write_and_rename(const NewFile& fresh, std::span<const ByteView> pieces, const Path& path) {
+Status write_and_sync(const OwnedFd& file, const Path& name, std::span<const ByteView> pieces) {
   for (const ByteView bytes : pieces) {
-    if (!write_all(fresh.file, bytes)) return failed_to("write", fresh.path);
+    if (!write_all(file, bytes)) return failed_to("write", name);
   }
-  if (::fsync(fresh.file.descriptor()) != 0) return failed_to("sync", fresh.path);
-  if (std::rename(fresh.path.c_str(), path.c_str()) != 0) return failed_to("replace", path);
+  if (::fsync(file.get()) != 0) return failed_to("sync", name);
   return Done{};
 }
 
 // A new name is on disk only when its directory is.
 Status sync_directory_of(const Path& path) {
   const Path directory = path.has_parent_path() ? path.parent_path() : Path(".");
-  const OpenFile file(directory, O_RDONLY | O_DIRECTORY);
-  if (!file.is_open() || ::fsync(file.descriptor()) != 0) return failed_to("sync", directory);
+  const OwnedFd file = opened(directory, O_RDONLY | O_DIRECTORY);
+  if (!file.is_open() || ::fsync(file.get()) != 0) return failed_to("sync", directory);
   return Done{};
 }
 
@@ -125,12 +104,12 @@ Result<Path> end_of_links(Path path) {
 
 Result<bool> has_mark(const Path& path, std::string_view mark) {
   constexpr std::size_t kMostBytes = (std::size_t{1} << 20) + 64;
-  const OpenFile file(path, O_RDONLY | O_NONBLOCK);
+  const OwnedFd file = opened(path, O_RDONLY | O_NONBLOCK);
   if (!file.is_open()) return failed_to("open", path);
   std::string begin(kMostBytes, '\0');
   std::size_t length = 0;
   while (length < begin.size()) {
-    const ssize_t got = ::read(file.descriptor(), begin.data() + length, begin.size() - length);
+    const ssize_t got = ::read(file.get(), begin.data() + length, begin.size() - length);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failed_to("read", path);
     if (got == 0) break;
@@ -144,12 +123,15 @@ Error too_long(const Path& path, std::size_t most_bytes) {
           path.string() + ": longer than " + std::to_string(most_bytes) + " bytes"};
 }
 
-Status write_pieces(const Path& path, std::span<const ByteView> pieces, FileAccess access) {
-  const NewFile fresh = open_beside(path, access);
-  if (!fresh.file.is_open()) return failed_to("create", fresh.path);
-  Status written = write_and_rename(fresh, pieces, path);
+Status write_pieces(const Path& path, std::span<const ByteView> pieces) {
+  Path fresh;
+  const OwnedFd file = open_beside(path, fresh);
+  if (!file.is_open()) return failed_to("create", fresh);
+  Status written = write_and_sync(file, fresh, pieces);
+  if (written.ok() && std::rename(fresh.c_str(), path.c_str()) != 0)
+    written = failed_to("replace", path);
   if (!written.ok()) {
-    ::unlink(fresh.path.c_str());
+    ::unlink(fresh.c_str());
     return written;
   }
   return sync_directory_of(path);
@@ -157,12 +139,12 @@ Status write_pieces(const Path& path, std::span<const ByteView> pieces, FileAcce
 
 }  // namespace
 
-Status write_file_atomically(const Path& path, ByteView bytes, FileAccess access) {
-  return write_pieces(path, {&bytes, 1}, access);
+Status write_file_atomically(const Path& path, ByteView bytes) {
+  return write_pieces(path, {&bytes, 1});
 }
 
 Status write_rope_atomically(const Path& path, const ByteRope& bytes) {
-  return write_pieces(path, bytes.pieces(), FileAccess::kUsual);
+  return write_pieces(path, bytes.pieces());
 }
 
 bool is_standard_output(const Path& path) {
@@ -192,7 +174,7 @@ Result<Path> output_target(const Path& path, const OutputOptions& options) {
 
 Status write_output(const Path& path, ByteView bytes, const OutputOptions& options) {
   if (is_standard_output(path)) {
-    const OpenFile out(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
+    const OwnedFd out(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
     if (!out.is_open() || !write_all(out, bytes)) return failed_to("write", "standard output");
     return Done{};
   }
@@ -212,11 +194,11 @@ void remove_unfinished_writes(const Path& directory, std::string_view start) {
 }
 
 Result<ByteBuffer> read_file(const Path& path, std::size_t most_bytes) {
-  const OpenFile file(path, O_RDONLY);
+  const OwnedFd file = opened(path, O_RDONLY);
   if (!file.is_open()) return failed_to("open", path);
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   struct stat facts {};
-  if (::fstat(file.descriptor(), &facts) != 0) return failed_to("read", path);
+  if (::fstat(file.get(), &facts) != 0) return failed_to("read", path);
   const auto claimed = static_cast<std::size_t>(std::max<off_t>(facts.st_size, 0));
   if (claimed > most_bytes) return too_long(path, most_bytes);
   ByteBuffer bytes;
@@ -224,7 +206,7 @@ Result<ByteBuffer> read_file(const Path& path, std::size_t most_bytes) {
   bytes.resize(claimed + 1);  // one more: the read that finds the end needs room
   while (true) {
     if (length == bytes.size()) bytes.resize(length + kPiece);
-    const ssize_t got = ::read(file.descriptor(), bytes.data() + length, bytes.size() - length);
+    const ssize_t got = ::read(file.get(), bytes.data() + length, bytes.size() - length);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failed_to("read", path);
     if (got == 0) break;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <string_view>
 
@@ -12,15 +11,9 @@
 
 namespace longhaul {
 
-enum class FileAccess : std::uint8_t {
-  kUsual,      // as the process's umask has it
-  kOwnerOnly,  // mode 600
-};
-
 // Writes a file beside `path`, waits until it is on disk, and lets it take the place of `path`.
 // Every error names the file.
-Status write_file_atomically(const std::filesystem::path& path, ByteView bytes,
-                             FileAccess access = FileAccess::kUsual);
+Status write_file_atomically(const std::filesystem::path& path, ByteView bytes);
 Status write_rope_atomically(const std::filesystem::path& path, const ByteRope& bytes);
 
 // A file that a user names for a result. Other than files of a run, it may be anything, or

@@ -1,6 +1,6 @@
-// std::mutex and std::condition_variable with the annotations that clang's -Wthread-safety checks:
-// a member marked GUARDED_BY(mutex_) is only touched under the lock, or the tidy and fuzz presets
-// do not compile.
+// std::mutex and std::condition_variable_any with the annotations that clang's -Wthread-safety
+// checks: a member marked GUARDED_BY(mutex_) is only touched under the lock, or the tidy and fuzz
+// presets do not compile.
 #pragma once
 
 #include <condition_variable>
@@ -33,7 +33,6 @@ class CAPABILITY("mutex") Mutex {
   void unlock() RELEASE() { mutex_.unlock(); }
 
  private:
-  friend class CondVar;
   std::mutex mutex_;
 };
 
@@ -58,29 +57,18 @@ class CondVar {
 
   template <typename Predicate>
   void wait(Mutex& mutex, Predicate predicate) REQUIRES(mutex) NO_THREAD_SAFETY_ANALYSIS {
-    Borrowed borrowed(mutex.mutex_);
-    condition_.wait(borrowed.lock, std::move(predicate));
+    condition_.wait(mutex, std::move(predicate));
   }
 
   // False when the deadline passed and the predicate still does not hold.
   template <typename Predicate>
   [[nodiscard]] bool wait_until(Mutex& mutex, Deadline deadline, Predicate predicate)
       REQUIRES(mutex) NO_THREAD_SAFETY_ANALYSIS {
-    Borrowed borrowed(mutex.mutex_);
-    return condition_.wait_until(borrowed.lock, deadline, std::move(predicate));
+    return condition_.wait_until(mutex, deadline, std::move(predicate));
   }
 
  private:
-  // The caller's lock in the form the standard library wants, handed back still locked.
-  struct Borrowed {
-    explicit Borrowed(std::mutex& mutex) : lock(mutex, std::adopt_lock) {}
-    ~Borrowed() { lock.release(); }
-    Borrowed(const Borrowed&) = delete;
-    Borrowed& operator=(const Borrowed&) = delete;
-    std::unique_lock<std::mutex> lock;
-  };
-
-  std::condition_variable condition_;
+  std::condition_variable_any condition_;
 };
 
 }  // namespace longhaul

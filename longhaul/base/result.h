@@ -66,9 +66,7 @@ class [[nodiscard]] Result {
 };
 
 // The value of a function that can fail but has nothing to hand back.
-struct Done {
-  bool operator==(const Done&) const = default;
-};
+using Done = std::monostate;
 using Status = Result<Done>;
 
 // The value of a Result, or a return from this function with its error:

@@ -11,14 +11,7 @@ namespace longhaul {
 // Default-initialises where std::allocator would write zeros.
 template <typename T>
 struct UninitialisedAllocator : std::allocator<T> {
-  // The names that the standard library asks for.
-  // NOLINTBEGIN(readability-identifier-naming)
-  using value_type = T;
-  template <typename U>
-  struct rebind {
-    using other = UninitialisedAllocator<U>;
-  };
-  // NOLINTEND(readability-identifier-naming)
+  using value_type = T;  // NOLINT(readability-identifier-naming): the standard library asks for it
   template <typename U>
   void construct(U* at) noexcept {
     ::new (static_cast<void*>(at)) U;

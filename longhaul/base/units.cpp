@@ -21,73 +21,69 @@ namespace {
 // rounded.
 struct Unit {
   std::string_view name;
-  double multiply = 1;
-  double divide = 1;
-};
-
-struct WholeUnit {
-  std::string_view name;
   std::uint64_t multiply = 1;
+  std::uint64_t divide = 1;
 };
+constexpr std::uint64_t kThousand = 1'000;
+constexpr std::uint64_t kMillion = 1'000'000;
+constexpr std::uint64_t kBillion = 1'000'000'000;
+constexpr std::uint64_t kTrillion = 1'000'000'000'000;
 
 // Printing takes the last unit that keeps the number at one or more, so the printed ones are in
 // rising order.
 constexpr std::array kDurationUnits = {
-    Unit{.name = "ns", .divide = 1e9},
-    Unit{.name = "\u00b5s", .divide = 1e6},  // the micro sign, and the Greek letter
-    Unit{.name = "\u03bcs", .divide = 1e6},
-    Unit{.name = "us", .divide = 1e6},
-    Unit{.name = "ms", .divide = 1e3},
+    Unit{.name = "ns", .divide = kBillion},
+    Unit{.name = "\u00b5s", .divide = kMillion},  // the micro sign, and the Greek letter
+    Unit{.name = "\u03bcs", .divide = kMillion},
+    Unit{.name = "us", .divide = kMillion},
+    Unit{.name = "ms", .divide = kThousand},
     Unit{.name = "s"},
     Unit{.name = "min", .multiply = 60},
     Unit{.name = "h", .multiply = 3600},
 };
 constexpr std::array kBitRateUnits = {
     Unit{.name = "bit", .divide = 8},
-    Unit{.name = "kbit", .multiply = 1e3, .divide = 8},
-    Unit{.name = "mbit", .multiply = 1e6, .divide = 8},
-    Unit{.name = "gbit", .multiply = 1e9, .divide = 8},
-    Unit{.name = "tbit", .multiply = 1e12, .divide = 8},
+    Unit{.name = "kbit", .multiply = kThousand, .divide = 8},
+    Unit{.name = "mbit", .multiply = kMillion, .divide = 8},
+    Unit{.name = "gbit", .multiply = kBillion, .divide = 8},
+    Unit{.name = "tbit", .multiply = kTrillion, .divide = 8},
 };
 // Rates as people write them, behind a prefix in any case. A lone b is bits and a lone B is bytes,
 // and only where "per second" says that a rate is meant: 20mb could be either.
-struct RateSpelling {
-  std::string_view text;
-  bool is_exact = false;  // its case tells bits from bytes
-  bool is_bytes = false;
+constexpr std::array kRateUnits = {
+    Unit{.name = "bit", .divide = 8},
+    Unit{.name = "bits", .divide = 8},
+    Unit{.name = "bit/s", .divide = 8},
+    Unit{.name = "bits/s", .divide = 8},
+    Unit{.name = "byte/s"},
+    Unit{.name = "bytes/s"},
 };
-constexpr std::array kRateSpellings = {
-    RateSpelling{"bit"},
-    RateSpelling{"bits"},
-    RateSpelling{"bit/s"},
-    RateSpelling{"bits/s"},
-    RateSpelling{.text = "b/s", .is_exact = true},
-    RateSpelling{.text = "bps", .is_exact = true},
-    RateSpelling{.text = "B/s", .is_exact = true, .is_bytes = true},
-    RateSpelling{.text = "Bps", .is_exact = true, .is_bytes = true},
-    RateSpelling{.text = "byte/s", .is_bytes = true},
-    RateSpelling{.text = "bytes/s", .is_bytes = true},
+constexpr std::array kRateUnitsWithCase = {
+    Unit{.name = "b/s", .divide = 8},
+    Unit{.name = "bps", .divide = 8},
+    Unit{.name = "B/s"},
+    Unit{.name = "Bps"},
 };
 constexpr std::string_view kRatePrefixes = "kmgt";
-constexpr std::array kRateFactors = {1e3, 1e6, 1e9, 1e12};
+constexpr std::array kRateFactors = {kThousand, kMillion, kBillion, kTrillion};
 constexpr std::array kBinaryByteUnits = {
-    WholeUnit{"B", 1},
-    WholeUnit{"KiB", std::uint64_t{1} << 10},
-    WholeUnit{"MiB", std::uint64_t{1} << 20},
-    WholeUnit{"GiB", std::uint64_t{1} << 30},
-    WholeUnit{"TiB", std::uint64_t{1} << 40},
+    Unit{.name = "B"},
+    Unit{.name = "KiB", .multiply = std::uint64_t{1} << 10},
+    Unit{.name = "MiB", .multiply = std::uint64_t{1} << 20},
+    Unit{.name = "GiB", .multiply = std::uint64_t{1} << 30},
+    Unit{.name = "TiB", .multiply = std::uint64_t{1} << 40},
 };
 constexpr std::array kDecimalByteUnits = {
-    WholeUnit{"kB", 1'000},
-    WholeUnit{"MB", 1'000'000},
-    WholeUnit{"GB", 1'000'000'000},
-    WholeUnit{"TB", 1'000'000'000'000},
+    Unit{.name = "kB", .multiply = kThousand},
+    Unit{.name = "MB", .multiply = kMillion},
+    Unit{.name = "GB", .multiply = kBillion},
+    Unit{.name = "TB", .multiply = kTrillion},
 };
 constexpr std::array kCountUnits = {
-    WholeUnit{"", 1},
-    WholeUnit{"k", 1'000},
-    WholeUnit{"M", 1'000'000},
-    WholeUnit{"B", 1'000'000'000},
+    Unit{.name = ""},
+    Unit{.name = "k", .multiply = kThousand},
+    Unit{.name = "M", .multiply = kMillion},
+    Unit{.name = "B", .multiply = kBillion},
 };
 constexpr std::array kRatioUnits = {Unit{.name = ""}, Unit{.name = "%", .divide = 100}};
 
@@ -95,36 +91,35 @@ bool is_same_name(std::string_view written, std::string_view name) {
   return written.size() == name.size() && lower_case(written) == lower_case(name);
 }
 
-template <typename AnyUnit>
-const AnyUnit* find_unit(std::span<const AnyUnit> units, std::string_view written) {
-  const auto found = std::find_if(units.begin(), units.end(), [&](const AnyUnit& unit) {
+const Unit* find_unit(std::span<const Unit> units, std::string_view written) {
+  const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& unit) {
     return is_same_name(written, unit.name);
   });
   return found == units.end() ? nullptr : &*found;
 }
 
 std::optional<Unit> rate_unit(std::string_view written) {
-  Unit unit;
+  std::uint64_t multiply = 1;
   const std::string first = lower_case(written.substr(0, 1));
   const std::size_t prefix = first.empty() ? std::string_view::npos : kRatePrefixes.find(first);
   if (prefix != std::string_view::npos) {
-    unit.multiply = kRateFactors.at(prefix);
+    multiply = kRateFactors.at(prefix);
     written.remove_prefix(1);
   }
-  for (const RateSpelling& spelling : kRateSpellings) {
-    const bool is_it =
-        spelling.is_exact ? written == spelling.text : is_same_name(written, spelling.text);
-    if (!is_it) continue;
-    unit.divide = spelling.is_bytes ? 1 : 8;
-    return unit;
+  const Unit* unit = find_unit(kRateUnits, written);
+  if (unit == nullptr) {
+    const auto* found = std::ranges::find(kRateUnitsWithCase, written, &Unit::name);
+    if (found == kRateUnitsWithCase.end()) return std::nullopt;
+    unit = found;
   }
-  return std::nullopt;
+  return Unit{.name = unit->name, .multiply = multiply, .divide = unit->divide};
 }
 
 std::optional<double> scaled_by(const WrittenNumber& number, const Unit& unit) {
   const auto value = to_double(number);
   if (!value) return std::nullopt;
-  const double scaled = *value * unit.multiply / unit.divide;
+  const double scaled =
+      *value * static_cast<double>(unit.multiply) / static_cast<double>(unit.divide);
   if (!std::isfinite(scaled)) return std::nullopt;
   return scaled;
 }
@@ -137,13 +132,11 @@ std::optional<double> parse_quantity(std::string_view text, std::span<const Unit
 }
 
 // 64mb could be bits: beside KiB and its like, bytes have a capital B.
-const WholeUnit* byte_unit(std::string_view written) {
-  if (const auto* unit = find_unit<WholeUnit>(std::span(kBinaryByteUnits).subspan(1), written))
-    return unit;
+const Unit* byte_unit(std::string_view written) {
+  if (const auto* unit = find_unit(std::span(kBinaryByteUnits).subspan(1), written)) return unit;
   if (!written.ends_with('B')) return nullptr;
-  return written == kBinaryByteUnits.front().name
-             ? kBinaryByteUnits.data()
-             : find_unit<WholeUnit>(kDecimalByteUnits, written);
+  return written == kBinaryByteUnits.front().name ? kBinaryByteUnits.data()
+                                                  : find_unit(kDecimalByteUnits, written);
 }
 
 // "a number and a unit (ns, us, ms) such as 200ms".
@@ -178,7 +171,9 @@ std::string print_number(double value) {
 
 std::string print_quantity(double value, std::span<const Unit> units) {
   constexpr double kPrintsAsOne = 0.99995;  // 999.99us reads 1ms, not 1000us
-  const auto in_unit = [value](const Unit& unit) { return value * unit.divide / unit.multiply; };
+  const auto in_unit = [value](const Unit& unit) {
+    return value * static_cast<double>(unit.divide) / static_cast<double>(unit.multiply);
+  };
   const auto fits = [&](const Unit& unit) { return in_unit(unit) >= kPrintsAsOne; };
   const auto found = std::find_if(units.rbegin(), units.rend(), fits);
   const Unit& unit = found == units.rend() ? units.front() : *found;
@@ -206,11 +201,11 @@ Result<Bandwidth> parse_bandwidth(std::string_view text) {
 Result<ByteCount> parse_bytes(std::string_view text) {
   const Error error = expected("bytes", in_units(kByteUnitNames, "64KiB, below 2^64 bytes"), text);
   const auto number = split_number(text);
-  const WholeUnit* unit = number ? byte_unit(number->unit) : nullptr;
+  const Unit* unit = number ? byte_unit(number->unit) : nullptr;
   if (unit == nullptr) return error;
-  const auto fractions = unit->multiply == 1 ? Fractions::kRefuse : Fractions::kRound;
-  if (const auto value = scale_exactly(*number, unit->multiply, fractions))
-    return ByteCount{.value = *value};
+  const auto value = unit->multiply == 1 ? scale_exactly(*number, unit->multiply)
+                                         : scale_rounded(*number, unit->multiply);
+  if (value) return ByteCount{.value = *value};
   return error;
 }
 
@@ -219,9 +214,9 @@ Result<std::uint64_t> parse_count(std::string_view text) {
       expected("count", "a whole number such as 65536, 1.3k, 25M or 2B, below 2^64", text);
   const auto number = split_number(text);
   if (!number) return error;
-  const auto* unit = find_unit<WholeUnit>(kCountUnits, number->unit);
+  const auto* unit = find_unit(kCountUnits, number->unit);
   if (unit == nullptr) return error;
-  if (const auto value = scale_exactly(*number, unit->multiply, Fractions::kRefuse)) return *value;
+  if (const auto value = scale_exactly(*number, unit->multiply)) return *value;
   return error;
 }
 
@@ -249,12 +244,7 @@ std::string to_string(Bandwidth bandwidth) {
 }
 
 std::string to_string(ByteCount bytes) {
-  std::array<Unit, kBinaryByteUnits.size()> units;
-  std::transform(kBinaryByteUnits.begin(), kBinaryByteUnits.end(), units.begin(),
-                 [](const WholeUnit& unit) {
-                   return Unit{.name = unit.name, .multiply = static_cast<double>(unit.multiply)};
-                 });
-  return print_quantity(static_cast<double>(bytes.value), units);
+  return print_quantity(static_cast<double>(bytes.value), kBinaryByteUnits);
 }
 
 std::string formatted(const char* format, double value) {

@@ -31,15 +31,41 @@ void take_exponent(WrittenNumber& number) {
 
 // scaled / 10^places as a whole number.
 std::optional<std::uint64_t> divide_by_power_of_ten(std::uint64_t scaled, int places,
-                                                    Fractions fractions) {
+                                                    bool may_round) {
   constexpr int kMaxPlaces = 19;  // 10^19 is the last power that fits
   if (places > kMaxPlaces) return std::nullopt;
   std::uint64_t divisor = 1;
   for (int place = 0; place < places; ++place) divisor *= 10;
   const std::uint64_t quotient = scaled / divisor;
   const std::uint64_t remainder = scaled % divisor;
-  if (remainder != 0 && fractions == Fractions::kRefuse) return std::nullopt;
+  if (remainder != 0 && !may_round) return std::nullopt;
   return quotient + (remainder >= divisor - remainder && remainder != 0 ? 1 : 0);
+}
+
+std::optional<std::uint64_t> scale(const WrittenNumber& number, std::uint64_t multiply,
+                                   bool may_round) {
+  std::string_view fraction = number.fraction;
+  while (fraction.ends_with('0')) fraction.remove_suffix(1);
+  std::uint64_t value = 0;
+  for (const std::string_view digits : {number.whole, fraction}) {
+    for (const char digit : digits) {
+      if (__builtin_mul_overflow(value, std::uint64_t{10}, &value)) return std::nullopt;
+      if (__builtin_add_overflow(value, static_cast<std::uint64_t>(digit - '0'), &value))
+        return std::nullopt;
+    }
+  }
+  if (value == 0) return 0;
+  std::int64_t places = static_cast<std::int64_t>(fraction.size()) - number.exponent;
+  // Common factors of ten go first: they are what would overflow in 1.000000000000001TB.
+  for (; places > 0 && multiply % 10 == 0; --places) multiply /= 10;
+  for (; places > 0 && value % 10 == 0; --places) value /= 10;
+  if (__builtin_mul_overflow(value, multiply, &value)) return std::nullopt;
+  for (; places < 0; ++places) {
+    if (__builtin_mul_overflow(value, std::uint64_t{10}, &value)) return std::nullopt;
+  }
+  constexpr std::int64_t kTooManyPlaces = 20;
+  return divide_by_power_of_ten(value, static_cast<int>(std::min(places, kTooManyPlaces)),
+                                may_round);
 }
 
 }  // namespace
@@ -69,30 +95,12 @@ std::optional<double> to_double(const WrittenNumber& number) {
   return value;
 }
 
-std::optional<std::uint64_t> scale_exactly(const WrittenNumber& number, std::uint64_t multiply,
-                                           Fractions fractions) {
-  std::string_view fraction = number.fraction;
-  while (fraction.ends_with('0')) fraction.remove_suffix(1);
-  std::uint64_t value = 0;
-  for (const std::string_view digits : {number.whole, fraction}) {
-    for (const char digit : digits) {
-      if (__builtin_mul_overflow(value, std::uint64_t{10}, &value)) return std::nullopt;
-      if (__builtin_add_overflow(value, static_cast<std::uint64_t>(digit - '0'), &value))
-        return std::nullopt;
-    }
-  }
-  if (value == 0) return 0;
-  std::int64_t places = static_cast<std::int64_t>(fraction.size()) - number.exponent;
-  // Common factors of ten go first: they are what would overflow in 1.000000000000001TB.
-  for (; places > 0 && multiply % 10 == 0; --places) multiply /= 10;
-  for (; places > 0 && value % 10 == 0; --places) value /= 10;
-  if (__builtin_mul_overflow(value, multiply, &value)) return std::nullopt;
-  for (; places < 0; ++places) {
-    if (__builtin_mul_overflow(value, std::uint64_t{10}, &value)) return std::nullopt;
-  }
-  constexpr std::int64_t kTooManyPlaces = 20;
-  return divide_by_power_of_ten(value, static_cast<int>(std::min(places, kTooManyPlaces)),
-                                fractions);
+std::optional<std::uint64_t> scale_exactly(const WrittenNumber& number, std::uint64_t multiply) {
+  return scale(number, multiply, false);
+}
+
+std::optional<std::uint64_t> scale_rounded(const WrittenNumber& number, std::uint64_t multiply) {
+  return scale(number, multiply, true);
 }
 
 }  // namespace longhaul

@@ -22,11 +22,10 @@ std::optional<WrittenNumber> split_number(std::string_view text);
 
 std::optional<double> to_double(const WrittenNumber& number);
 
-enum class Fractions : std::uint8_t { kRefuse, kRound };
-
 // The number times `multiply`, in integer arithmetic: every count up to 2^64 - 1 is exact. Nothing
-// where it does not fit.
-std::optional<std::uint64_t> scale_exactly(const WrittenNumber& number, std::uint64_t multiply,
-                                           Fractions fractions);
+// where it does not fit, or is not whole.
+std::optional<std::uint64_t> scale_exactly(const WrittenNumber& number, std::uint64_t multiply);
+// The same, rounded to the nearest whole number.
+std::optional<std::uint64_t> scale_rounded(const WrittenNumber& number, std::uint64_t multiply);
 
 }  // namespace longhaul

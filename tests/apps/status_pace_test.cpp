@@ -5,6 +5,8 @@
 #include <functional>
 #include <vector>
 
+#include "tests/base/fake_clock.h"
+
 namespace longhaul::apps {
 namespace {
 

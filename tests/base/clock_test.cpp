@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/base/fake_clock.h"
+
 namespace longhaul {
 namespace {
 

@@ -45,12 +45,6 @@ TEST_F(FileTest, IsReadAsItWasWrittenAndLeavesNothingBesideIt) {
   }
 }
 
-TEST_F(FileTest, CanBeForItsOwnerOnly) {
-  ASSERT_TRUE(write_file_atomically(path_, bytes_of("open")).ok());
-  ASSERT_TRUE(write_file_atomically(path_, bytes_of("secret"), FileAccess::kOwnerOnly).ok());
-  EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_read | fs::perms::owner_write);
-}
-
 TEST_F(FileTest, AFailedWriteLeavesTheOldOneAndNothingElse) {
   fs::create_directories(path_ / "not empty");  // what no file can replace
   const Status written = write_file_atomically(path_, bytes_of("new"));

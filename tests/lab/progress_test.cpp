@@ -4,6 +4,8 @@
 
 #include <sstream>
 
+#include "tests/base/fake_clock.h"
+
 namespace longhaul::lab {
 namespace {
 

@@ -11,6 +11,7 @@
 
 #include "longhaul/codec/digest.h"
 #include "longhaul/exchange/simulated.h"
+#include "tests/base/fake_clock.h"
 #include "tests/sync/cluster.h"
 #include "tests/sync/quadratic_workload.h"
 

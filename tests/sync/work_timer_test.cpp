@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "longhaul/sync/timed_exchange.h"
+#include "tests/base/fake_clock.h"
 
 namespace longhaul {
 namespace {

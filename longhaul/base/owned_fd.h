@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace longhaul::access {
+namespace longhaul {
 
 class OwnedFd {
  public:
@@ -28,4 +28,4 @@ class OwnedFd {
   int fd_;
 };
 
-}  // namespace longhaul::access
+}  // namespace longhaul
