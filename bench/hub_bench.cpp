@@ -85,17 +85,13 @@ class Keys {
   Keys& operator=(const Keys&) = delete;
 
   [[nodiscard]] TlsKeys of_hub() const {
-    access::HubKeys keys = value_or_exit(access::load_hub_keys(directory_, access::wall_now()));
-    return {.authority = keys.ca_pem, .certificate = keys.certificate_pem, .key = keys.key_pem};
+    return value_or_exit(access::load_hub_keys(directory_, access::wall_now()));
   }
   [[nodiscard]] TlsKeys of_replica(const std::string& name) const {
     const std::filesystem::path file = directory_ / (name + ".invite");
     (void)value_or_exit(access::invite(
         directory_, {.name = name, .address = "127.0.0.1:1", .file = file}, access::wall_now()));
-    access::Invite invite = value_or_exit(access::read_invite(file, access::wall_now()));
-    return {.authority = invite.ca_pem,
-            .certificate = invite.identity.certificate_pem,
-            .key = invite.identity.key_pem};
+    return value_or_exit(access::read_invite(file, access::wall_now())).keys;
   }
 
  private:

@@ -24,6 +24,7 @@
 #include "longhaul/access/names.h"
 #include "longhaul/base/descriptors.h"
 #include "longhaul/base/memory.h"
+#include "longhaul/base/owned_fd.h"
 #include "longhaul/base/units.h"
 #include "longhaul/base/workers.h"
 #include "longhaul/grpc/grpc_transport.h"
@@ -121,12 +122,12 @@ Result<HubOptions> hub_options(const HubCommandOptions& arguments, const v1::Tas
 
 // Only who was invited, under the name that the certificate says.
 Admission admission_by(const std::string& directory) {
-  const auto members = std::make_shared<access::Members>(directory);  // shared by copies
-  return [members](const std::string& name, const std::string& token,
-                   const std::string& certified) -> Status {
+  return [directory](const std::string& name, const std::string& token,
+                     const std::string& certified) -> Status {
     if (name != certified)
       return Error{ErrorCode::kMismatch, "the certificate is made out to another name"};
-    const Result<access::Admission> admission = members->check(name, token, access::wall_now());
+    const Result<access::Admission> admission =
+        access::check_member(directory, name, token, access::wall_now());
     if (!admission.ok()) return Error{ErrorCode::kIo, "the hub cannot read who is invited"};
     if (*admission == access::Admission::kOk) return Done{};
     return Error{ErrorCode::kMismatch, std::string(access::name_of(*admission))};
@@ -150,11 +151,11 @@ Status make_run_directory(std::filesystem::path directory) {
 }
 
 // One hub at a time, for as long as this lives.
-Result<std::optional<access::DirectoryLock>> own_directory(const std::string& directory) {
-  if (directory.empty()) return std::optional<access::DirectoryLock>();
+Result<std::optional<OwnedFd>> own_directory(const std::string& directory) {
+  if (directory.empty()) return std::optional<OwnedFd>();
   LONGHAUL_TRY(make_run_directory(directory));
-  access::DirectoryLock lock =
-      LONGHAUL_TRY(access::DirectoryLock::take(directory, "another hub runs on this directory"));
+  OwnedFd lock =
+      LONGHAUL_TRY(access::lock_directory(directory, "another hub runs on this directory"));
   return std::optional(std::move(lock));
 }
 
@@ -219,10 +220,9 @@ int run_hub(const HubCommandOptions& arguments) {
   if (!setup.ok()) return complain("hub", setup.error(), kExitWrongUse);
   GrpcServer::Options server_options{.address = arguments.listen};
   if (!arguments.keys.empty()) {
-    const Result<access::HubKeys> keys = access::load_hub_keys(arguments.keys, access::wall_now());
+    const Result<TlsKeys> keys = access::load_hub_keys(arguments.keys, access::wall_now());
     if (!keys.ok()) return complain("hub", keys.error(), kExitFailed);
-    server_options.tls = TlsKeys{
-        .authority = keys->ca_pem, .certificate = keys->certificate_pem, .key = keys->key_pem};
+    server_options.tls = *keys;
     setup->admit = admission_by(arguments.keys);
   }
   const std::size_t start_with = setup->start_with;

@@ -31,17 +31,17 @@ void print_json(const KeysJson& json) {
 }
 
 int init_keys(const KeysCommandOptions& arguments) {
-  const Result<access::AuthorityFacts> made =
+  const Result<access::CertificateFacts> made =
       access::create_authority(arguments.directory, arguments.hosts, access::wall_now());
   if (!made.ok()) return complain("keys init", made.error());
   if (arguments.json) {
     print_json({{"directory", arguments.directory},
                 {"hosts", made->hosts},
-                {"expires", access::to_text(made->expires)}});
+                {"expires", access::to_text(made->valid_until)}});
     return kExitDone;
   }
   std::cout << "keys:  " << arguments.directory << ", valid until "
-            << access::to_text(made->expires) << "\nhosts: " << joined(made->hosts)
+            << access::to_text(made->valid_until) << "\nhosts: " << joined(made->hosts)
             << "\nNext:  longhaul keys invite " << arguments.directory
             << " NAME HOST:PORT, for every replica\n";
   return kExitDone;
@@ -119,7 +119,7 @@ void print_members(const std::vector<access::Member>& members, access::WallTime 
 }
 
 int list_members(const KeysCommandOptions& arguments) {
-  const auto members = access::Members(arguments.directory).list();
+  const auto members = access::list_members(arguments.directory);
   if (!members.ok()) return complain("keys list", members.error());
   if (arguments.json) {
     print_json(json_of(*members, access::wall_now()));

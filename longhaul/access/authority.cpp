@@ -35,8 +35,8 @@ bool is_there(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, unreadable));
 }
 
-Validity validity_from(WallTime now, days length) {
-  return {.from = now - kClockSlack, .until = now + length};
+CertificateFacts facts_from(WallTime now, days length, const std::string& common_name) {
+  return {.common_name = common_name, .valid_from = now - kClockSlack, .valid_until = now + length};
 }
 
 Result<std::vector<std::string>> hub_hosts(const std::vector<std::string>& wanted) {
@@ -52,25 +52,26 @@ Result<std::vector<std::string>> hub_hosts(const std::vector<std::string>& wante
   return unique;
 }
 
-Result<Identity> make_root_identity(WallTime now) {
+// An authority accepts what it signs: `authority` is its own certificate.
+Result<TlsKeys> make_root(WallTime now) {
   std::string key = LONGHAUL_TRY(make_key());
   // Authorities have names of their own, so that an error can tell them apart.
-  std::string certificate = LONGHAUL_TRY(
-      sign_root(key, "Longhaul authority " + random_hex(4), validity_from(now, kHubDays)));
-  return Identity{.certificate_pem = std::move(certificate), .key_pem = std::move(key)};
+  const std::string name = "Longhaul authority " + random_hex(4);
+  std::string certificate = LONGHAUL_TRY(sign_root(facts_from(now, kHubDays, name), key));
+  return TlsKeys{.authority = certificate, .certificate = certificate, .key = std::move(key)};
 }
 
-Result<Identity> make_leaf(const Identity& root, const CertificateOptions& request) {
+Result<TlsKeys> make_leaf(const TlsKeys& root, Role role, const CertificateFacts& facts) {
   std::string key = LONGHAUL_TRY(make_key());
-  std::string certificate = LONGHAUL_TRY(sign(root, request, key));
-  return Identity{.certificate_pem = std::move(certificate), .key_pem = std::move(key)};
+  std::string certificate = LONGHAUL_TRY(sign(root, role, facts, key));
+  return TlsKeys{
+      .authority = root.certificate, .certificate = std::move(certificate), .key = std::move(key)};
 }
 
-CertificateOptions hub_request(std::vector<std::string> hosts, WallTime now) {
-  return {.role = Role::kHub,
-          .common_name = "Longhaul hub",
-          .hosts = std::move(hosts),
-          .validity = validity_from(now, kHubDays)};
+CertificateFacts hub_facts(std::vector<std::string> hosts, WallTime now) {
+  CertificateFacts facts = facts_from(now, kHubDays, "Longhaul hub");
+  facts.hosts = std::move(hosts);
+  return facts;
 }
 
 using NewFiles = std::vector<std::pair<const char*, std::string>>;
@@ -96,37 +97,29 @@ Result<std::string> read_part(const fs::path& directory, const char* name) {
                                          "` makes the keys of a hub"};
 }
 
-// The public part and a private one.
-Result<Identity> read_identity(const fs::path& directory, const char* certificate_name,
-                               const char* key_name) {
+Result<TlsKeys> read_keys(const fs::path& directory, const char* certificate_name,
+                          const char* key_name) {
   std::string key = LONGHAUL_TRY(read_part(directory, key_name));
   std::string certificate = LONGHAUL_TRY(read_file(directory / certificate_name));
-  return Identity{.certificate_pem = std::move(certificate), .key_pem = std::move(key)};
+  std::string authority = LONGHAUL_TRY(read_file(directory / kCaCertificate));
+  return TlsKeys{.authority = std::move(authority),
+                 .certificate = std::move(certificate),
+                 .key = std::move(key)};
 }
 
 // True if the hub's certificate had to be signed anew to name `host`.
-Result<bool> ensure_hub_names(const fs::path& directory, const Identity& root,
+Result<bool> ensure_hub_names(const fs::path& directory, const TlsKeys& root,
                               const std::string& host, WallTime now) {
-  Identity hub = LONGHAUL_TRY(read_identity(directory, kHubCertificate, kHubKey));
-  Result<CertificateFacts> facts = read_certificate(hub.certificate_pem);
+  const TlsKeys hub = LONGHAUL_TRY(read_keys(directory, kHubCertificate, kHubKey));
+  Result<CertificateFacts> facts = read_certificate(hub.certificate);
   if (!facts.ok()) return std::move(facts).error().within((directory / kHubCertificate).string());
   if (std::ranges::find(facts->hosts, host) != facts->hosts.end()) return false;
   facts->hosts.push_back(host);
-  std::string certificate = LONGHAUL_TRY(sign(root, hub_request(facts->hosts, now), hub.key_pem));
+  std::string certificate =
+      LONGHAUL_TRY(sign(root, Role::kHub, hub_facts(facts->hosts, now), hub.key));
   StagedFile staged = LONGHAUL_TRY(StagedFile::write(directory / kHubCertificate, certificate));
   LONGHAUL_TRY(std::move(staged).commit());
   return true;
-}
-
-struct Guests {
-  DirectoryLock lock;
-  std::vector<Member> members;
-};
-
-Result<Guests> open_guests(const fs::path& directory) {
-  DirectoryLock lock = LONGHAUL_TRY(DirectoryLock::take(directory, kKeysAreBusy));
-  std::vector<Member> members = LONGHAUL_TRY(Members(directory).list());
-  return Guests{.lock = std::move(lock), .members = std::move(members)};
 }
 
 // With everything in its normal form.
@@ -148,7 +141,8 @@ Result<InviteOptions> checked(InviteOptions request) {
   return request;
 }
 
-Status check_is_new(const InviteOptions& request, const std::vector<Member>& members) {
+Status check_is_new(const fs::path& directory, const InviteOptions& request) {
+  const std::vector<Member> members = LONGHAUL_TRY(list_members(directory));
   if (request.replace) return Done{};
   if (std::ranges::find(members, request.name, &Member::name) != members.end())
     return Error{ErrorCode::kMismatch,
@@ -160,63 +154,63 @@ Status check_is_new(const InviteOptions& request, const std::vector<Member>& mem
 }
 
 // Everything is on disk under other names before the first file changes.
-Result<WallTime> write_invite(const fs::path& directory, Guests& guests, const Identity& root,
-                              const InviteOptions& request, WallTime now) {
-  Identity identity =
-      LONGHAUL_TRY(make_leaf(root, {.role = Role::kReplica,
-                                    .common_name = request.name,
-                                    .validity = validity_from(now, days(request.days))}));
-  const CertificateFacts facts = LONGHAUL_TRY(read_certificate(identity.certificate_pem));
+Result<WallTime> write_invite_locked(const OwnedFd& lock, const fs::path& directory,
+                                     const TlsKeys& root, const InviteOptions& request,
+                                     WallTime now) {
+  TlsKeys keys = LONGHAUL_TRY(
+      make_leaf(root, Role::kReplica, facts_from(now, days(request.days), request.name)));
+  const CertificateFacts facts = LONGHAUL_TRY(read_certificate(keys.certificate));
   const Invite invite{.name = request.name,
                       .address = request.address,
                       .token = random_hex(kSecretBytes),
-                      .ca_pem = root.certificate_pem,
-                      .identity = std::move(identity)};
+                      .keys = std::move(keys)};
   StagedFile file = LONGHAUL_TRY(StagedFile::write(request.file, to_text(invite)));
-  std::erase_if(guests.members, [&](const Member& member) { return member.name == request.name; });
-  guests.members.push_back({.name = request.name,
-                            .token_sha256 = sha256_hex(invite.token),
-                            .issued = now,
-                            .expires = facts.validity.until});
-  std::ranges::sort(guests.members, {}, &Member::name);
-  StagedFile list = LONGHAUL_TRY(Members(directory).stage_locked(guests.lock, guests.members));
+  std::vector<Member> members = LONGHAUL_TRY(list_members(directory));
+  std::erase_if(members, [&](const Member& member) { return member.name == request.name; });
+  members.push_back({.name = request.name,
+                     .token_sha256 = sha256_hex(invite.token),
+                     .issued = now,
+                     .expires = facts.valid_until});
+  std::ranges::sort(members, {}, &Member::name);
+  StagedFile list = LONGHAUL_TRY(stage_members_locked(lock, directory, members));
   // The invite's place may be anywhere: if it cannot be put there, an earlier one still holds.
   LONGHAUL_TRY(std::move(file).commit());
   LONGHAUL_TRY(std::move(list).commit());
-  return facts.validity.until;
+  return facts.valid_until;
 }
 
 }  // namespace
 
-Result<AuthorityFacts> create_authority(const fs::path& directory,
-                                        const std::vector<std::string>& hosts, WallTime now) {
+Result<CertificateFacts> create_authority(const fs::path& directory,
+                                          const std::vector<std::string>& hosts, WallTime now) {
   std::vector<std::string> names = LONGHAUL_TRY(hub_hosts(hosts));
   LONGHAUL_TRY(make_private_directory(directory));
-  (void)LONGHAUL_TRY(DirectoryLock::take(directory, kKeysAreBusy));
+  (void)LONGHAUL_TRY(lock_directory(directory, kKeysAreBusy));
   for (const char* name : {kCaKey, kCaCertificate, kHubKey, kHubCertificate, kMembers}) {
     if (is_there(directory / name))
       return Error{ErrorCode::kMismatch, directory.string() +
                                              ": holds the keys of a hub already (" + name +
                                              "); new ones would shut its replicas out"};
   }
-  Identity root = LONGHAUL_TRY(make_root_identity(now));
-  Identity hub = LONGHAUL_TRY(make_leaf(root, hub_request(names, now)));
-  LONGHAUL_TRY(create_files(directory, {{kCaKey, root.key_pem},
-                                        {kCaCertificate, root.certificate_pem},
-                                        {kHubKey, hub.key_pem},
-                                        {kHubCertificate, hub.certificate_pem},
+  const TlsKeys root = LONGHAUL_TRY(make_root(now));
+  CertificateFacts facts = hub_facts(names, now);
+  const TlsKeys hub = LONGHAUL_TRY(make_leaf(root, Role::kHub, facts));
+  LONGHAUL_TRY(create_files(directory, {{kCaKey, root.key},
+                                        {kCaCertificate, root.certificate},
+                                        {kHubKey, hub.key},
+                                        {kHubCertificate, hub.certificate},
                                         {kMembers, to_text(std::vector<Member>{})}}));
-  return AuthorityFacts{.hosts = std::move(names), .expires = now + kHubDays};
+  return facts;
 }
 
 Result<Invited> invite(const fs::path& directory, const InviteOptions& request, WallTime now) {
   const InviteOptions wanted = LONGHAUL_TRY(checked(request));
-  Identity root = LONGHAUL_TRY(read_identity(directory, kCaCertificate, kCaKey));
-  Guests guests = LONGHAUL_TRY(open_guests(directory));
-  LONGHAUL_TRY(check_is_new(wanted, guests.members));
+  const TlsKeys root = LONGHAUL_TRY(read_keys(directory, kCaCertificate, kCaKey));
+  const OwnedFd lock = LONGHAUL_TRY(lock_directory(directory, kKeysAreBusy));
+  LONGHAUL_TRY(check_is_new(directory, wanted));
   const std::string host = parse_address(wanted.address).value().host;
   const bool is_host_new = LONGHAUL_TRY(ensure_hub_names(directory, root, host, now));
-  const WallTime expires = LONGHAUL_TRY(write_invite(directory, guests, root, wanted, now));
+  const WallTime expires = LONGHAUL_TRY(write_invite_locked(lock, directory, root, wanted, now));
   return Invited{.file = wanted.file,
                  .address = wanted.address,
                  .expires = expires,
@@ -225,25 +219,24 @@ Result<Invited> invite(const fs::path& directory, const InviteOptions& request, 
 
 Result<WallTime> revoke(const fs::path& directory, const std::string& name, WallTime now) {
   LONGHAUL_TRY(check_name(name));
-  Guests guests = LONGHAUL_TRY(open_guests(directory));
-  const auto member = std::ranges::find(guests.members, name, &Member::name);
-  if (member == guests.members.end())
+  const OwnedFd lock = LONGHAUL_TRY(lock_directory(directory, kKeysAreBusy));
+  std::vector<Member> members = LONGHAUL_TRY(list_members(directory));
+  const auto member = std::ranges::find(members, name, &Member::name);
+  if (member == members.end())
     return Error{ErrorCode::kNotFound, name + " is not invited; `longhaul keys list " +
                                            directory.string() + "` shows who is"};
   if (member->revoked) return *member->revoked;
   member->revoked = now;
-  LONGHAUL_TRY(Members(directory).save_locked(guests.lock, guests.members));
+  StagedFile list = LONGHAUL_TRY(stage_members_locked(lock, directory, members));
+  LONGHAUL_TRY(std::move(list).commit());
   return now;
 }
 
-Result<HubKeys> load_hub_keys(const fs::path& directory, WallTime now) {
-  Identity hub = LONGHAUL_TRY(read_identity(directory, kHubCertificate, kHubKey));
-  std::string ca = LONGHAUL_TRY(read_file(directory / kCaCertificate));
-  Status valid = check_identity(ca, hub, Role::kHub, now);
+Result<TlsKeys> load_hub_keys(const fs::path& directory, WallTime now) {
+  TlsKeys keys = LONGHAUL_TRY(read_keys(directory, kHubCertificate, kHubKey));
+  Status valid = check_keys(keys, Role::kHub, now);
   if (!valid.ok()) return std::move(valid).error().within((directory / kHubCertificate).string());
-  return HubKeys{.ca_pem = std::move(ca),
-                 .certificate_pem = std::move(hub.certificate_pem),
-                 .key_pem = std::move(hub.key_pem)};
+  return keys;
 }
 
 }  // namespace longhaul::access

@@ -6,22 +6,19 @@
 #include <string>
 #include <vector>
 
+#include "longhaul/access/certificate.h"
 #include "longhaul/access/wall_time.h"
 #include "longhaul/base/result.h"
+#include "longhaul/base/tls_keys.h"
 
 namespace longhaul::access {
 
 // kInvalidArgument is wrong use (a name or an address that is none); all else is the world.
 
-struct AuthorityFacts {
-  std::vector<std::string> hosts;  // under which the hub's certificate can be reached
-  WallTime expires;
-};
-
 // Makes the directory and its keys, once: one that holds any of them already is refused. The hub's
-// certificate names `hosts`, localhost and 127.0.0.1.
-Result<AuthorityFacts> create_authority(const std::filesystem::path& directory,
-                                        const std::vector<std::string>& hosts, WallTime now);
+// certificate names `hosts`, localhost and 127.0.0.1; it is described in the result.
+Result<CertificateFacts> create_authority(const std::filesystem::path& directory,
+                                          const std::vector<std::string>& hosts, WallTime now);
 
 inline constexpr int kInviteDays = 365;
 inline constexpr int kMostInviteDays = 3650;
@@ -53,14 +50,8 @@ Result<Invited> invite(const std::filesystem::path& directory, const InviteOptio
 Result<WallTime> revoke(const std::filesystem::path& directory, const std::string& name,
                         WallTime now);
 
-// The files of a TLS server. The authority's own key is not among them and may be kept elsewhere.
-struct HubKeys {
-  std::string ca_pem;
-  std::string certificate_pem;
-  std::string key_pem;
-};
-
+// The keys of the TLS server. The authority's own key is not among them and may be kept elsewhere.
 // Refuses keys that others can read, that do not belong together or that are out of their time.
-Result<HubKeys> load_hub_keys(const std::filesystem::path& directory, WallTime now);
+Result<TlsKeys> load_hub_keys(const std::filesystem::path& directory, WallTime now);
 
 }  // namespace longhaul::access

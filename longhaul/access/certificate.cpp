@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
-#include <span>
+#include <utility>
 
 #include "longhaul/access/names.h"
 #include "longhaul/access/openssl.h"
@@ -16,10 +16,8 @@ namespace {
 
 constexpr int kSerialBits = 127;  // positive, and at most 20 bytes: RFC 5280
 
-struct Extension {
-  int nid;
-  std::string value;  // as in OpenSSL's configuration files
-};
+// The NID of an extension, and its value as in OpenSSL's configuration files.
+using Extensions = std::vector<std::pair<int, std::string>>;
 
 std::time_t seconds_of(WallTime time) {
   return static_cast<std::time_t>(time.time_since_epoch().count());
@@ -46,30 +44,32 @@ bool set_subject(X509& certificate, const std::string& common_name) {
 }
 
 // Everything but issuer, extensions and signature.
-CertificatePtr draft(EVP_PKEY& key, const std::string& common_name, const Validity& validity) {
+CertificatePtr draft(EVP_PKEY& key, const CertificateFacts& facts) {
   CertificatePtr certificate(X509_new());
   const bool is_done =
       certificate != nullptr && X509_set_version(certificate.get(), X509_VERSION_3) == 1 &&
-      set_serial(*certificate) && set_subject(*certificate, common_name) &&
-      ASN1_TIME_set(X509_getm_notBefore(certificate.get()), seconds_of(validity.from)) != nullptr &&
-      ASN1_TIME_set(X509_getm_notAfter(certificate.get()), seconds_of(validity.until)) != nullptr &&
+      set_serial(*certificate) && set_subject(*certificate, facts.common_name) &&
+      ASN1_TIME_set(X509_getm_notBefore(certificate.get()), seconds_of(facts.valid_from)) !=
+          nullptr &&
+      ASN1_TIME_set(X509_getm_notAfter(certificate.get()), seconds_of(facts.valid_until)) !=
+          nullptr &&
       X509_set_pubkey(certificate.get(), &key) == 1;
   return is_done ? std::move(certificate) : nullptr;
 }
 
-bool add_extensions(X509& certificate, X509& issuer, std::span<const Extension> extensions) {
+bool add_extensions(X509& certificate, X509& issuer, const Extensions& extensions) {
   X509V3_CTX context{};
   X509V3_set_ctx(&context, &issuer, &certificate, nullptr, nullptr, 0);
-  return std::ranges::all_of(extensions, [&](const Extension& wanted) {
-    const ExtensionPtr extension(
-        X509V3_EXT_conf_nid(nullptr, &context, wanted.nid, wanted.value.c_str()));
-    return extension != nullptr && X509_add_ext(&certificate, extension.get(), -1) == 1;
-  });
+  for (const auto& [nid, value] : extensions) {
+    const ExtensionPtr extension(X509V3_EXT_conf_nid(nullptr, &context, nid, value.c_str()));
+    if (extension == nullptr || X509_add_ext(&certificate, extension.get(), -1) != 1) return false;
+  }
+  return true;
 }
 
 // The PEM text of `certificate`, completed and signed by `issuer`, which may be itself.
 Result<std::string> finish(X509& certificate, X509& issuer, EVP_PKEY& issuer_key,
-                           std::span<const Extension> extensions) {
+                           const Extensions& extensions) {
   const bool is_signed = X509_set_issuer_name(&certificate, X509_get_subject_name(&issuer)) == 1 &&
                          add_extensions(certificate, issuer, extensions) &&
                          X509_sign(&certificate, &issuer_key, EVP_sha256()) != 0;
@@ -87,17 +87,15 @@ std::string host_list(const std::vector<std::string>& hosts) {
   return list;
 }
 
-std::vector<Extension> leaf_extensions(const CertificateOptions& request) {
-  const bool is_hub = request.role == Role::kHub;
-  std::vector<Extension> extensions{
+Extensions leaf_extensions(Role role, const std::vector<std::string>& hosts) {
+  Extensions extensions{
       {NID_basic_constraints, "critical,CA:FALSE"},
       {NID_key_usage, "critical,digitalSignature"},
-      {NID_ext_key_usage, is_hub ? "serverAuth" : "clientAuth"},
+      {NID_ext_key_usage, role == Role::kHub ? "serverAuth" : "clientAuth"},
       {NID_subject_key_identifier, "hash"},
       {NID_authority_key_identifier, "keyid:always"},
   };
-  if (!request.hosts.empty())
-    extensions.push_back({NID_subject_alt_name, host_list(request.hosts)});
+  if (!hosts.empty()) extensions.emplace_back(NID_subject_alt_name, host_list(hosts));
   return extensions;
 }
 
@@ -168,35 +166,34 @@ Result<std::string> make_key() {
   return pem;
 }
 
-Result<std::string> sign_root(const std::string& key_pem, const std::string& common_name,
-                              const Validity& validity) {
+Result<std::string> sign_root(const CertificateFacts& facts, const std::string& key_pem) {
   KeyPtr key = LONGHAUL_TRY(key_of(key_pem));
-  const CertificatePtr certificate = draft(*key, common_name, validity);
+  const CertificatePtr certificate = draft(*key, facts);
   if (certificate == nullptr) return openssl_error("cannot make a certificate");
-  const std::array<Extension, 3> extensions{{
+  const Extensions extensions{
       {NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
       {NID_key_usage, "critical,keyCertSign,cRLSign"},
       {NID_subject_key_identifier, "hash"},
-  }};
+  };
   return finish(*certificate, *certificate, *key, extensions);
 }
 
-Result<std::string> sign(const Identity& root, const CertificateOptions& request,
+Result<std::string> sign(const TlsKeys& root, Role role, const CertificateFacts& facts,
                          const std::string& key_pem) {
-  Result<CertificatePtr> issuer = certificate_of(root.certificate_pem);
+  Result<CertificatePtr> issuer = certificate_of(root.certificate);
   if (!issuer.ok()) return std::move(issuer).error().within("authority");
-  Result<KeyPtr> issuer_key = key_of(root.key_pem);
+  Result<KeyPtr> issuer_key = key_of(root.key);
   if (!issuer_key.ok()) return std::move(issuer_key).error().within("authority");
   if (X509_check_private_key(issuer->get(), issuer_key->get()) != 1)
     return openssl_error("authority: its key and its certificate do not belong together");
   KeyPtr key = LONGHAUL_TRY(key_of(key_pem));
-  Validity validity = request.validity;
-  validity.until = std::min(validity.until, time_of(X509_get0_notAfter(issuer->get())));
-  if (validity.until <= validity.from)
-    return Error{ErrorCode::kDeadline, "authority: expired on " + to_text(validity.until)};
-  const CertificatePtr certificate = draft(*key, request.common_name, validity);
+  CertificateFacts own = facts;
+  own.valid_until = std::min(own.valid_until, time_of(X509_get0_notAfter(issuer->get())));
+  if (own.valid_until <= own.valid_from)
+    return Error{ErrorCode::kDeadline, "authority: expired on " + to_text(own.valid_until)};
+  const CertificatePtr certificate = draft(*key, own);
   if (certificate == nullptr) return openssl_error("cannot make a certificate");
-  return finish(*certificate, **issuer, **issuer_key, leaf_extensions(request));
+  return finish(*certificate, **issuer, **issuer_key, leaf_extensions(role, own.hosts));
 }
 
 Result<CertificateFacts> read_certificate(std::string_view pem) {
@@ -204,16 +201,15 @@ Result<CertificateFacts> read_certificate(std::string_view pem) {
   const X509& parsed = *certificate;
   return CertificateFacts{.common_name = common_name_of(parsed),
                           .hosts = hosts_of(parsed),
-                          .validity = {.from = time_of(X509_get0_notBefore(&parsed)),
-                                       .until = time_of(X509_get0_notAfter(&parsed))}};
+                          .valid_from = time_of(X509_get0_notBefore(&parsed)),
+                          .valid_until = time_of(X509_get0_notAfter(&parsed))};
 }
 
-Status check_identity(const std::string& root_pem, const Identity& identity, Role role,
-                      WallTime now) {
-  Result<CertificatePtr> root = certificate_of(root_pem);
+Status check_keys(const TlsKeys& keys, Role role, WallTime now) {
+  Result<CertificatePtr> root = certificate_of(keys.authority);
   if (!root.ok()) return std::move(root).error().within("authority");
-  CertificatePtr certificate = LONGHAUL_TRY(certificate_of(identity.certificate_pem));
-  KeyPtr key = LONGHAUL_TRY(key_of(identity.key_pem));
+  CertificatePtr certificate = LONGHAUL_TRY(certificate_of(keys.certificate));
+  KeyPtr key = LONGHAUL_TRY(key_of(keys.key));
   if (X509_check_private_key(certificate.get(), key.get()) != 1) {
     ERR_clear_error();
     return Error{ErrorCode::kMismatch, "the key is not the certificate's"};

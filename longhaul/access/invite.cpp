@@ -2,6 +2,7 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "longhaul/access/names.h"
 #include "longhaul/access/private_file.h"
@@ -15,25 +16,22 @@ using InviteJson = nlohmann::ordered_json;
 constexpr int kInviteVersion = 1;
 constexpr std::size_t kMostInviteBytes = std::size_t{64} << 10U;
 
-struct InviteField {
-  const char* key;
-  std::string& (*of)(Invite&);
-};
-
+// The fields of an invite by their keys.
+using InviteField = std::pair<const char*, std::string& (*)(Invite&)>;
 constexpr std::array<InviteField, 6> kInviteFields{{
     {"name", [](Invite& invite) -> std::string& { return invite.name; }},
     {"address", [](Invite& invite) -> std::string& { return invite.address; }},
     {"token", [](Invite& invite) -> std::string& { return invite.token; }},
-    {"ca_certificate", [](Invite& invite) -> std::string& { return invite.ca_pem; }},
-    {"certificate", [](Invite& invite) -> std::string& { return invite.identity.certificate_pem; }},
-    {"key", [](Invite& invite) -> std::string& { return invite.identity.key_pem; }},
+    {"ca_certificate", [](Invite& invite) -> std::string& { return invite.keys.authority; }},
+    {"certificate", [](Invite& invite) -> std::string& { return invite.keys.certificate; }},
+    {"key", [](Invite& invite) -> std::string& { return invite.keys.key; }},
 }};
 
 // Against damage, not against forgers: who can write an invite can also write its digest. Without
 // it one changed digit would be another token or another address.
 std::string digest_of(Invite invite) {
   std::string all;
-  for (const InviteField& field : kInviteFields) all += field.of(invite) + '\0';
+  for (const auto& [key, field] : kInviteFields) all += field(invite) + '\0';
   return sha256_hex(all);
 }
 
@@ -60,9 +58,9 @@ Status check_head(const InviteJson& json) {
 Result<Invite> fields_of(const InviteJson& json) {
   LONGHAUL_TRY(check_head(json));
   Invite invite;
-  for (const InviteField& field : kInviteFields) {
-    std::string text = LONGHAUL_TRY(text_field(json, field.key));
-    field.of(invite) = std::move(text);
+  for (const auto& [key, field] : kInviteFields) {
+    std::string text = LONGHAUL_TRY(text_field(json, key));
+    field(invite) = std::move(text);
   }
   std::string digest = LONGHAUL_TRY(text_field(json, "sha256"));
   if (json.size() != kInviteFields.size() + 3) return no_invite("it has fields that do not belong");
@@ -75,16 +73,15 @@ Error of_name(const Invite& invite, Error cause) {
 }
 
 Status check_certificates(const Invite& invite, WallTime now) {
-  const Result<CertificateFacts> facts = read_certificate(invite.identity.certificate_pem);
+  const Result<CertificateFacts> facts = read_certificate(invite.keys.certificate);
   if (!facts.ok()) return of_name(invite, Error(facts.error()).within("certificate"));
   if (facts->common_name != invite.name)
     return of_name(invite, {ErrorCode::kMismatch, "its certificate is for another name"});
-  Status valid = check_identity(invite.ca_pem, invite.identity, Role::kReplica, now);
+  Status valid = check_keys(invite.keys, Role::kReplica, now);
   if (valid.ok()) return valid;
-  if (now > facts->validity.until)
-    return of_name(invite,
-                   {ErrorCode::kDeadline,
-                    "it expired on " + to_text(facts->validity.until) + "; ask for a new one"});
+  if (now > facts->valid_until)
+    return of_name(invite, {ErrorCode::kDeadline, "it expired on " + to_text(facts->valid_until) +
+                                                      "; ask for a new one"});
   return of_name(invite, std::move(valid).error().within("certificate"));
 }
 
@@ -93,7 +90,7 @@ Status check_certificates(const Invite& invite, WallTime now) {
 std::string to_text(const Invite& invite) {
   Invite fields = invite;
   InviteJson json{{"format", kInviteFormat}, {"version", kInviteVersion}};
-  for (const InviteField& field : kInviteFields) json[field.key] = field.of(fields);
+  for (const auto& [key, field] : kInviteFields) json[key] = field(fields);
   json["sha256"] = digest_of(invite);
   return json.dump(2) + '\n';
 }

@@ -17,8 +17,7 @@ struct Invite {
   std::string name;     // of the replica; the common name of its certificate
   std::string address;  // of the hub, HOST:PORT
   std::string token;    // 64 hex digits
-  std::string ca_pem;   // what the hub's certificate is verified with
-  Identity identity;    // what the replica shows
+  TlsKeys keys;         // of the replica
   bool operator==(const Invite&) const = default;
 };
 

@@ -14,6 +14,10 @@ using MembersJson = nlohmann::ordered_json;
 constexpr std::string_view kMembersFormat = "longhaul members";
 constexpr int kMembersVersion = 1;
 
+std::filesystem::path file_in(const std::filesystem::path& directory) {
+  return directory / "members.json";
+}
+
 Error damaged(const std::string& why) {
   return Error{ErrorCode::kCorruptPayload, "damaged: " + why};
 }
@@ -93,21 +97,22 @@ std::string_view name_of(Admission admission) {
   return "unknown";
 }
 
-Result<std::vector<Member>> Members::list() const {
-  Result<std::string> text = read_private_file(file_);
+Result<std::vector<Member>> list_members(const std::filesystem::path& directory) {
+  const std::filesystem::path file = file_in(directory);
+  Result<std::string> text = read_private_file(file);
   if (!text.ok() && text.error().code == ErrorCode::kNotFound)
-    return Error{ErrorCode::kNotFound, file_.parent_path().string() +
+    return Error{ErrorCode::kNotFound, file.parent_path().string() +
                                            ": no keys of a hub here; `longhaul keys init` makes "
                                            "them"};
   if (!text.ok()) return std::move(text).error();
   Result<std::vector<Member>> members = parse_members(*text);
-  if (!members.ok()) return std::move(members).error().within(file_.string());
+  if (!members.ok()) return std::move(members).error().within(file.string());
   return members;
 }
 
-Result<Admission> Members::check(std::string_view name, std::string_view token,
-                                 WallTime now) const {
-  const std::vector<Member> members = LONGHAUL_TRY(list());
+Result<Admission> check_member(const std::filesystem::path& directory, std::string_view name,
+                               std::string_view token, WallTime now) {
+  const std::vector<Member> members = LONGHAUL_TRY(list_members(directory));
   const auto member = std::ranges::find(members, name, &Member::name);
   if (member == members.end()) return Admission::kUnknown;
   if (member->revoked) return Admission::kRevoked;
@@ -116,14 +121,10 @@ Result<Admission> Members::check(std::string_view name, std::string_view token,
   return is_theirs ? Admission::kOk : Admission::kWrongToken;
 }
 
-Result<StagedFile> Members::stage_locked(const DirectoryLock& /*lock*/,
-                                         const std::vector<Member>& members) const {
-  return StagedFile::write(file_, to_text(members));
-}
-
-Status Members::save_locked(const DirectoryLock& lock, const std::vector<Member>& members) const {
-  StagedFile staged = LONGHAUL_TRY(stage_locked(lock, members));
-  return std::move(staged).commit();
+Result<StagedFile> stage_members_locked(const OwnedFd& /*lock*/,
+                                        const std::filesystem::path& directory,
+                                        const std::vector<Member>& members) {
+  return StagedFile::write(file_in(directory), to_text(members));
 }
 
 }  // namespace longhaul::access

@@ -32,28 +32,20 @@ Result<std::vector<Member>> parse_members(std::string_view text);
 enum class Admission : std::uint8_t { kOk, kUnknown, kRevoked, kExpired, kWrongToken };
 std::string_view name_of(Admission admission);
 
-// Reads its file anew at every call, so that a revocation holds for the next join. Callable from
-// every thread; a change by another process is seen whole or not at all.
-class Members {
- public:
-  explicit Members(const std::filesystem::path& directory) : file_(directory / "members.json") {}
+// These read the list of a hub's directory anew at every call, so that a revocation holds for the
+// next join. Callable from every thread; a change by another process is seen whole or not at all.
 
-  // Sorted by name.
-  [[nodiscard]] Result<std::vector<Member>> list() const;
+// Sorted by name.
+Result<std::vector<Member>> list_members(const std::filesystem::path& directory);
 
-  // The time of comparing tokens says nothing about them. Whether the name is that of the peer's
-  // certificate is for the caller to see. TLS looks at a certificate's time only when a session
-  // begins, not when it is taken up again.
-  [[nodiscard]] Result<Admission> check(std::string_view name, std::string_view token,
-                                        WallTime now) const;
+// The time of comparing tokens says nothing about them. Whether the name is that of the peer's
+// certificate is for the caller to see. TLS looks at a certificate's time only when a session
+// begins, not when it is taken up again.
+Result<Admission> check_member(const std::filesystem::path& directory, std::string_view name,
+                               std::string_view token, WallTime now);
 
-  // A new list; committed, readers see the old one or the new one.
-  [[nodiscard]] Result<StagedFile> stage_locked(const DirectoryLock& lock,
-                                                const std::vector<Member>& members) const;
-  Status save_locked(const DirectoryLock& lock, const std::vector<Member>& members) const;
-
- private:
-  std::filesystem::path file_;
-};
+// A new list; committed, readers see the old one or the new one. `lock` is of lock_directory().
+Result<StagedFile> stage_members_locked(const OwnedFd& lock, const std::filesystem::path& directory,
+                                        const std::vector<Member>& members);
 
 }  // namespace longhaul::access

@@ -113,9 +113,8 @@ Status create_private_file(const fs::path& path, std::string_view text) {
 Result<std::string> read_file(const fs::path& path) { return read_with(path, 0); }
 Result<std::string> read_private_file(const fs::path& path) { return read_with(path, kOthers); }
 
-void StagedFile::Remove::operator()(const fs::path* path) const {
-  ::unlink(path->c_str());
-  delete path;
+StagedFile::~StagedFile() {
+  if (!staged_.empty()) ::unlink(staged_.c_str());
 }
 
 Result<StagedFile> StagedFile::write(const fs::path& path, std::string_view text) {
@@ -131,21 +130,19 @@ Result<StagedFile> StagedFile::write(const fs::path& path, std::string_view text
   if (!created.ok())
     return Error{created.error().code,
                  path.string() + created.error().message.substr(beside.string().size())};
-  StagedFile staged(path);
-  staged.staged_.reset(new fs::path(beside));
-  return staged;
+  return StagedFile(path, beside);
 }
 
 Status StagedFile::commit() && {
-  if (::rename(staged_->c_str(), path_.c_str()) != 0) return os_error(path_, "write this file");
-  const std::unique_ptr<const fs::path> moved(staged_.release());
+  if (::rename(staged_.c_str(), path_.c_str()) != 0) return os_error(path_, "write this file");
+  staged_.clear();
   return sync_directory(path_.parent_path());
 }
 
-Result<DirectoryLock> DirectoryLock::take(const fs::path& directory, std::string_view busy) {
+Result<OwnedFd> lock_directory(const fs::path& directory, std::string_view busy) {
   OwnedFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.is_open()) return os_error(directory, "open this directory");
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return DirectoryLock(std::move(fd));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
   if (errno != EWOULDBLOCK) return os_error(directory, "lock this directory");
   return Error{ErrorCode::kIo, directory.string() + ": " + std::string(busy)};
 }

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "longhaul/base/owned_fd.h"
 #include "longhaul/base/result.h"
@@ -28,30 +28,23 @@ Result<std::string> read_private_file(const std::filesystem::path& path);
 class StagedFile {
  public:
   static Result<StagedFile> write(const std::filesystem::path& path, std::string_view text);
+  StagedFile(StagedFile&& other) noexcept
+      : path_(std::move(other.path_)), staged_(std::exchange(other.staged_, {})) {}
+  StagedFile& operator=(StagedFile&&) = delete;
+  ~StagedFile();
 
   Status commit() &&;
 
  private:
-  struct Remove {
-    void operator()(const std::filesystem::path* path) const;
-  };
-
-  explicit StagedFile(std::filesystem::path path) : path_(std::move(path)) {}
+  StagedFile(std::filesystem::path path, std::filesystem::path staged)
+      : path_(std::move(path)), staged_(std::move(staged)) {}
 
   std::filesystem::path path_;
-  std::unique_ptr<const std::filesystem::path, Remove> staged_;
+  std::filesystem::path staged_;  // empty: nothing is to be removed
 };
 
-// One process at a time has a directory. Taking never waits: a second one is told so.
-class DirectoryLock {
- public:
-  // `busy` is what the second one is told.
-  static Result<DirectoryLock> take(const std::filesystem::path& directory, std::string_view busy);
-
- private:
-  explicit DirectoryLock(OwnedFd fd) : fd_(std::move(fd)) {}
-
-  OwnedFd fd_;
-};
+// One process at a time has a directory, for as long as it keeps the descriptor. Never waits: a
+// second process gets an error that says `busy`.
+Result<OwnedFd> lock_directory(const std::filesystem::path& directory, std::string_view busy);
 
 }  // namespace longhaul::access

@@ -7,17 +7,11 @@
 #include <string>
 
 #include "longhaul/base/result.h"
+#include "longhaul/base/tls_keys.h"
 #include "longhaul/base/units.h"
 #include "longhaul/transport/stream.h"
 
 namespace longhaul {
-
-// PEM texts.
-struct TlsKeys {
-  std::string authority;    // whose certificates are accepted
-  std::string certificate;  // one's own
-  std::string key;
-};
 
 // A connection on which nothing comes is pinged now and then: routers forget those that are idle,
 // and one that broke without a sound ends. Patient: behind bulk data on a slow link a ping takes

@@ -27,12 +27,8 @@ Result<HubAccess> hub_access(const std::string& invite, const std::string& hub,
   if (!hub.empty()) return without_tls(hub, name);
   if (!name.empty()) return wrong("--name: the invite has it");
   const access::Invite read = LONGHAUL_TRY(access::read_invite(invite, access::wall_now()));
-  return HubAccess{.address = read.address,
-                   .name = read.name,
-                   .token = read.token,
-                   .tls = TlsKeys{.authority = read.ca_pem,
-                                  .certificate = read.identity.certificate_pem,
-                                  .key = read.identity.key_pem}};
+  return HubAccess{
+      .address = read.address, .name = read.name, .token = read.token, .tls = read.keys};
 }
 
 }  // namespace longhaul

@@ -36,7 +36,7 @@ class AccessTest : public testing::Test {
 
   // The keys of a hub that is called `name`, in a directory of their own.
   [[nodiscard]] std::filesystem::path hub(const std::string& name) const {
-    const Result<AuthorityFacts> made =
+    const Result<CertificateFacts> made =
         create_authority(directory_ / name, {"hub.example.org", "192.0.2.7"}, kToday);
     EXPECT_TRUE(made.ok()) << made.error().message;
     return directory_ / name;

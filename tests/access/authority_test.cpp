@@ -25,7 +25,7 @@ std::string content(const fs::path& file) {
 
 std::vector<std::string> names_in(const fs::path& hub) {
   std::vector<std::string> names;
-  for (const Member& member : Members(hub).list().value()) names.push_back(member.name);
+  for (const Member& member : list_members(hub).value()) names.push_back(member.name);
   return names;
 }
 
@@ -40,7 +40,7 @@ TEST_F(Authority, KeepsItsFilesToItself) {
 TEST_F(Authority, IsMadeOnce) {
   const fs::path keys = hub("hub");
   const std::string before = content(keys / "ca.key");
-  const Result<AuthorityFacts> again = create_authority(keys, {}, kToday);
+  const Result<CertificateFacts> again = create_authority(keys, {}, kToday);
   ASSERT_FALSE(again.ok());
   EXPECT_THAT(again.error().message, HasSubstr("already"));
   EXPECT_EQ(content(keys / "ca.key"), before);
@@ -52,11 +52,10 @@ TEST_F(Authority, IsMadeOnce) {
 TEST_F(Authority, GivesTheHubWhatATlsServerNeeds) {
   const fs::path keys = hub("hub");
   fs::remove(keys / "ca.key");  // kept elsewhere
-  const Result<HubKeys> loaded = load_hub_keys(keys, kToday + days(3649));
+  const Result<TlsKeys> loaded = load_hub_keys(keys, kToday + days(3649));
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
-  const Identity identity{.certificate_pem = loaded->certificate_pem, .key_pem = loaded->key_pem};
-  EXPECT_TRUE(check_identity(loaded->ca_pem, identity, Role::kHub, kToday).ok());
-  EXPECT_THAT(read_certificate(loaded->certificate_pem)->hosts,
+  EXPECT_TRUE(check_keys(*loaded, Role::kHub, kToday).ok());
+  EXPECT_THAT(read_certificate(loaded->certificate)->hosts,
               ElementsAre("hub.example.org", "192.0.2.7", "localhost", "127.0.0.1"));
   EXPECT_EQ(load_hub_keys(keys, kToday + days(3651)).error().code, ErrorCode::kDeadline);
 }
@@ -84,11 +83,10 @@ TEST_F(Authority, AdmitsWhomItInvited) {
   const fs::path keys = hub("hub");
   const Invite berlin = invited(keys, "berlin");
   const Invite oslo = invited(keys, "oslo");
-  const Members members(keys);
-  EXPECT_EQ(members.check("berlin", berlin.token, kToday).value(), Admission::kOk);
-  EXPECT_EQ(members.check("berlin", oslo.token, kToday).value(), Admission::kWrongToken);
-  EXPECT_EQ(members.check("berlin", "", kToday).value(), Admission::kWrongToken);
-  EXPECT_EQ(members.check("paris", berlin.token, kToday).value(), Admission::kUnknown);
+  EXPECT_EQ(check_member(keys, "berlin", berlin.token, kToday).value(), Admission::kOk);
+  EXPECT_EQ(check_member(keys, "berlin", oslo.token, kToday).value(), Admission::kWrongToken);
+  EXPECT_EQ(check_member(keys, "berlin", "", kToday).value(), Admission::kWrongToken);
+  EXPECT_EQ(check_member(keys, "paris", berlin.token, kToday).value(), Admission::kUnknown);
   EXPECT_THAT(content(keys / "members.json"), testing::Not(HasSubstr(berlin.token)));
   EXPECT_THAT(names_in(keys), ElementsAre("berlin", "oslo"));
 }
@@ -96,10 +94,9 @@ TEST_F(Authority, AdmitsWhomItInvited) {
 TEST_F(Authority, RevocationHoldsForTheNextJoin) {
   const fs::path keys = hub("hub");
   const Invite berlin = invited(keys, "berlin");
-  const Members members(keys);  // of a hub that runs all the time
-  EXPECT_EQ(members.check("berlin", berlin.token, kToday).value(), Admission::kOk);
+  EXPECT_EQ(check_member(keys, "berlin", berlin.token, kToday).value(), Admission::kOk);
   EXPECT_EQ(revoke(keys, "berlin", kToday).value(), kToday);
-  EXPECT_EQ(members.check("berlin", berlin.token, kToday).value(), Admission::kRevoked);
+  EXPECT_EQ(check_member(keys, "berlin", berlin.token, kToday).value(), Admission::kRevoked);
   EXPECT_EQ(revoke(keys, "berlin", kToday + days(1)).value(), kToday) << "since the first time";
   EXPECT_EQ(revoke(keys, "oslo", kToday).error().code, ErrorCode::kNotFound);
 }
@@ -110,9 +107,9 @@ TEST_F(Authority, AnInviteThatHasExpiredIsRefusedWhateverTlsHasSeen) {
   wanted.days = 1;
   ASSERT_TRUE(invite(keys, wanted, kToday).ok());
   const Invite berlin = read_invite(wanted.file, kToday).value();
-  const Members members(keys);
-  EXPECT_EQ(members.check("berlin", berlin.token, kToday + days(1)).value(), Admission::kOk);
-  EXPECT_EQ(members.check("berlin", berlin.token, kToday + days(2)).value(), Admission::kExpired);
+  EXPECT_EQ(check_member(keys, "berlin", berlin.token, kToday + days(1)).value(), Admission::kOk);
+  EXPECT_EQ(check_member(keys, "berlin", berlin.token, kToday + days(2)).value(),
+            Admission::kExpired);
 }
 
 TEST_F(Authority, InvitesANameAgainOnlyWhenTold) {
@@ -126,8 +123,8 @@ TEST_F(Authority, InvitesANameAgainOnlyWhenTold) {
   again.replace = true;
   ASSERT_TRUE(invite(keys, again, kToday).ok());
   const Invite second = read_invite(again.file, kToday).value();
-  EXPECT_EQ(Members(keys).check("berlin", first.token, kToday).value(), Admission::kWrongToken);
-  EXPECT_EQ(Members(keys).check("berlin", second.token, kToday).value(), Admission::kOk);
+  EXPECT_EQ(check_member(keys, "berlin", first.token, kToday).value(), Admission::kWrongToken);
+  EXPECT_EQ(check_member(keys, "berlin", second.token, kToday).value(), Admission::kOk);
 }
 
 TEST_F(Authority, DoesNotOverwriteAFileUnasked) {
@@ -196,7 +193,7 @@ TEST_F(Authority, InvitesLastAsLongAsAsked) {
 
 TEST_F(Authority, AddsANewHostToTheHubsCertificateAndKeepsItsKey) {
   const fs::path keys = hub("hub");
-  const HubKeys before = load_hub_keys(keys, kToday).value();
+  const TlsKeys before = load_hub_keys(keys, kToday).value();
   EXPECT_FALSE(invite(keys, request("berlin"), kToday)->is_host_new);
   InviteOptions wanted = request("oslo");
   wanted.address = "[2001:DB8::7]:4242";
@@ -204,9 +201,9 @@ TEST_F(Authority, AddsANewHostToTheHubsCertificateAndKeepsItsKey) {
   ASSERT_TRUE(invited.ok());
   EXPECT_TRUE(invited->is_host_new);
   EXPECT_EQ(invited->address, "[2001:db8::7]:4242");
-  const HubKeys after = load_hub_keys(keys, kToday).value();
-  EXPECT_EQ(after.key_pem, before.key_pem);
-  EXPECT_EQ(read_certificate(after.certificate_pem)->hosts.back(), "2001:db8::7");
+  const TlsKeys after = load_hub_keys(keys, kToday).value();
+  EXPECT_EQ(after.key, before.key);
+  EXPECT_EQ(read_certificate(after.certificate)->hosts.back(), "2001:db8::7");
   EXPECT_EQ(mode_of(keys / "hub.crt"), 0600U);
 }
 
@@ -214,11 +211,11 @@ TEST_F(Authority, ADamagedListAdmitsNobody) {
   const fs::path keys = hub("hub");
   const Invite berlin = invited(keys, "berlin");
   std::ofstream(keys / "members.json") << content(keys / "members.json").substr(0, 100);
-  const Result<Admission> refused = Members(keys).check("berlin", berlin.token, kToday);
+  const Result<Admission> refused = check_member(keys, "berlin", berlin.token, kToday);
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message, HasSubstr("members.json: damaged"));
   fs::remove(keys / "members.json");
-  EXPECT_EQ(Members(keys).check("berlin", berlin.token, kToday).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(check_member(keys, "berlin", berlin.token, kToday).error().code, ErrorCode::kNotFound);
 }
 
 }  // namespace

@@ -17,17 +17,19 @@ using Json = nlohmann::ordered_json;
 
 // Made in memory: a disk takes its time.
 Invite fresh_invite(const std::string& name) {
-  const Validity validity{.from = kToday, .until = kToday + days(365)};
+  CertificateFacts facts{
+      .common_name = "authority", .valid_from = kToday, .valid_until = kToday + days(365)};
   const std::string root_key = make_key().value();
-  const Identity root{.certificate_pem = sign_root(root_key, "authority", validity).value(),
-                      .key_pem = root_key};
+  const std::string root = sign_root(facts, root_key).value();
+  const TlsKeys root_keys{.authority = root, .certificate = root, .key = root_key};
   const std::string key = make_key().value();
-  const CertificateOptions request{.common_name = name, .validity = validity};
+  facts.common_name = name;
   return {.name = name,
           .address = "hub.example.org:4242",
           .token = random_hex(kSecretBytes),
-          .ca_pem = root.certificate_pem,
-          .identity = {.certificate_pem = sign(root, request, key).value(), .key_pem = key}};
+          .keys = {.authority = root,
+                   .certificate = sign(root_keys, Role::kReplica, facts, key).value(),
+                   .key = key}};
 }
 
 class InviteText : public testing::Test {
@@ -141,13 +143,13 @@ TEST_F(InviteText, PartsThatDoNotBelongTogetherAreRefused) {
   changed.name = "oslo";
   EXPECT_THAT(refusal_of(changed).message, HasSubstr("another name"));
   changed = invite_;
-  changed.ca_pem = other.ca_pem;
+  changed.keys.authority = other.keys.authority;
   EXPECT_EQ(refusal_of(changed).code, ErrorCode::kMismatch);
   changed = invite_;
-  changed.identity.key_pem = other.identity.key_pem;
+  changed.keys.key = other.keys.key;
   EXPECT_EQ(refusal_of(changed).code, ErrorCode::kMismatch);
   changed = invite_;
-  changed.identity.certificate_pem += other.identity.certificate_pem;
+  changed.keys.certificate += other.keys.certificate;
   EXPECT_THAT(refusal_of(changed).message, HasSubstr("more than one"));
 }
 
@@ -162,7 +164,7 @@ TEST_F(InviteText, FieldsThatAreWellDigestedButNonsenseAreRefused) {
   changed.token.pop_back();
   EXPECT_THAT(refusal_of(changed).message, HasSubstr("token: expected 64 hex digits"));
   changed = invite_;
-  changed.ca_pem = "x";
+  changed.keys.authority = "x";
   EXPECT_THAT(refusal_of(changed).message, HasSubstr("authority: not a PEM certificate"));
 }
 
@@ -171,9 +173,9 @@ TEST_F(InviteText, DamagedPemIsRefused) {
   std::mt19937 random(11);
   for (int trial = 0; trial < 90; ++trial) {
     Invite changed = invite_;
-    std::string& pem = trial % 3 == 0   ? changed.ca_pem
-                       : trial % 3 == 1 ? changed.identity.certificate_pem
-                                        : changed.identity.key_pem;
+    std::string& pem = trial % 3 == 0   ? changed.keys.authority
+                       : trial % 3 == 1 ? changed.keys.certificate
+                                        : changed.keys.key;
     // The numbers of a key begin there; a version before them is of no consequence to OpenSSL.
     const std::size_t begin = trial % 3 == 2 ? 76 : 0;
     pem[begin + random() % (pem.size() - begin)] = static_cast<char>(' ' + random() % 95);

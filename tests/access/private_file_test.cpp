@@ -103,13 +103,13 @@ TEST_F(PrivateFile, StagedContentIsSeenWholeOrNotAtAll) {
 
 TEST_F(PrivateFile, OneProcessAtATimeHoldsALock) {
   {
-    const Result<DirectoryLock> first = DirectoryLock::take(directory_, "busy");
+    const Result<OwnedFd> first = lock_directory(directory_, "busy");
     ASSERT_TRUE(first.ok());
-    const Result<DirectoryLock> second = DirectoryLock::take(directory_, "busy");
+    const Result<OwnedFd> second = lock_directory(directory_, "busy");
     ASSERT_FALSE(second.ok());
     EXPECT_THAT(second.error().message, HasSubstr("busy"));
   }
-  EXPECT_TRUE(DirectoryLock::take(directory_, "busy").ok());
+  EXPECT_TRUE(lock_directory(directory_, "busy").ok());
 }
 
 }  // namespace

@@ -1,0 +1,16 @@
+// What one end of a TLS connection needs.
+#pragma once
+
+#include <string>
+
+namespace longhaul {
+
+// PEM texts.
+struct TlsKeys {
+  std::string authority;    // whose certificates are accepted
+  std::string certificate;  // one's own
+  std::string key;          // of the certificate: PKCS #8, without a passphrase
+  bool operator==(const TlsKeys&) const = default;
+};
+
+}  // namespace longhaul
