@@ -50,9 +50,9 @@ double error_on(const RateTrace& trace, Seconds round) {
   std::vector<double> errors;
   Seconds free{};
   for (Seconds now{}; now < std::min(kLongest, trace.period()); now = std::max(now + round, free)) {
-    const Passage passage = line.pass(now, bytes);
-    free = passage.end;
-    const Seconds took = passage.end - passage.first_byte;
+    const Seconds first_byte = line.first_byte(now);
+    free = line.send(now, bytes);
+    const Seconds took = free - first_byte;
     if (const auto rate = estimator.typical())
       errors.push_back(std::abs(bytes / rate->bytes_per_second / took.count() - 1));
     estimator.add({.bytes = bytes, .duration = took});

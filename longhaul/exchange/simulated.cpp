@@ -47,7 +47,10 @@ struct SimulatedNetwork::OpenRound {
 // One replica's side: touched only by that replica, and by the network in settle().
 class SimulatedNetwork::Endpoint final : public Exchange {
  public:
-  explicit Endpoint(const SimulatedPeer& peer) : weight(peer.weight), link(peer.link) {}
+  explicit Endpoint(const SimulatedPeer& peer)
+      : weight(peer.weight),
+        up(peer.link.up, peer.link.latency),
+        down(peer.link.down, peer.link.latency) {}
 
   void submit(Update update) override {
     outbox.push_back({.at = now, .update = std::move(update)});
@@ -74,7 +77,8 @@ class SimulatedNetwork::Endpoint final : public Exchange {
     Mean mean;
   };
   float weight;
-  SimulatedLink link;
+  Fifo up;
+  Fifo down;
   Seconds now{};
   std::deque<Sent> outbox;
   std::map<RoundId, Arrived> inbox;
@@ -125,15 +129,16 @@ Status SimulatedNetwork::settle() {
                                                to_string(update.round) + " has another size"};
       LONGHAUL_CHECK(!round.has_submitted[i]);
       const std::size_t bytes = update.payload.size();
-      const Passage passage = endpoint.link.send_up(at, static_cast<double>(bytes));
+      const Seconds first_byte = endpoint.up.first_byte(at);
+      const Seconds end = endpoint.up.send(at, static_cast<double>(bytes));
       note({.replica = i,
             .is_up = true,
             .round = update.round,
             .begin = at,
-            .first_byte = passage.first_byte,
-            .end = passage.end,
+            .first_byte = first_byte,
+            .end = end,
             .bytes = bytes});
-      round.last_arrival = std::max(round.last_arrival, passage.end);
+      round.last_arrival = std::max(round.last_arrival, end);
       round.has_submitted[i] = true;
       round.sent[i].payload = std::move(update.payload);
     }
@@ -167,16 +172,17 @@ void SimulatedNetwork::close(RoundId id, const OpenRound& round) {
   }
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
     const std::size_t bytes = mean.down[i].bytes;
-    const Passage passage =
-        endpoints_[i]->link.send_down(round.last_arrival, static_cast<double>(bytes));
+    Fifo& line = endpoints_[i]->down;
+    const Seconds first_byte = line.first_byte(round.last_arrival);
+    const Seconds end = line.send(round.last_arrival, static_cast<double>(bytes));
     note({.replica = i,
           .is_up = false,
           .round = id,
           .begin = round.last_arrival,
-          .first_byte = passage.first_byte,
-          .end = passage.end,
+          .first_byte = first_byte,
+          .end = end,
           .bytes = bytes});
-    endpoints_[i]->inbox[id] = {.at = passage.end, .mean = arriving};
+    endpoints_[i]->inbox[id] = {.at = end, .mean = arriving};
   }
 }
 
@@ -187,8 +193,8 @@ void SimulatedNetwork::save(State& state) const {
     Endpoint& endpoint = *endpoints_[i];
     LONGHAUL_CHECK(endpoint.outbox.empty());
     clocks.push_back(endpoint.now.count());
-    clocks.push_back(endpoint.link.up().free_at().count());
-    clocks.push_back(endpoint.link.down().free_at().count());
+    clocks.push_back(endpoint.up.free_at().count());
+    clocks.push_back(endpoint.down.free_at().count());
     std::vector<std::uint64_t> rounds;
     std::vector<std::uint64_t> parts;
     std::vector<double> times;
@@ -232,8 +238,8 @@ Status SimulatedNetwork::load(const State& state) {
       return Error{ErrorCode::kMismatch, "network: not one time for each mean"};
     Endpoint& endpoint = *endpoints_[i];
     endpoint.now = Seconds((*clocks)[3 * i]);
-    endpoint.link.up().set_free_at(Seconds((*clocks)[3 * i + 1]));
-    endpoint.link.down().set_free_at(Seconds((*clocks)[3 * i + 2]));
+    endpoint.up.set_free_at(Seconds((*clocks)[3 * i + 1]));
+    endpoint.down.set_free_at(Seconds((*clocks)[3 * i + 2]));
     for (std::size_t k = 0; k < rounds->size(); ++k) {
       const RoundId round{.step = (*rounds)[k], .part = static_cast<std::uint32_t>((*parts)[k])};
       if (!means.contains(round)) {

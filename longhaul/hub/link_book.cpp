@@ -83,9 +83,9 @@ const Measured& LinkBook::measured(const std::string& name) const {
 
 void LinkBook::learn(Direction& direction, RateEstimator& rate, const TransferSample& sample,
                      TimePoint now) {
-  const Told told = rate.add(sample);
-  if (told == Told::kDoubt) direction.is_doubted = true;
-  if (told == Told::kLevel || sample.is_probe) {
+  const bool is_level_known = rate.add(sample);
+  if (rate.is_doubted()) direction.is_doubted = true;
+  if (is_level_known || sample.is_probe) {
     direction.since = now;
     direction.is_doubted = false;
   }

@@ -28,21 +28,27 @@ std::vector<Seconds> times_of(const Scenario& scenario, const std::vector<StepWi
   latencies.reserve(replicas);
   for (const SimulatedPeer& peer : peers) latencies.push_back(peer.link.latency);
   Timekeeper keeper(run, std::move(latencies));
-  const auto note = [&](std::size_t replica, RoundId round, bool is_up, Seconds begin,
-                        const Passage& passage, double bytes) {
+  std::vector<Fifo> up;
+  std::vector<Fifo> down;
+  for (const SimulatedPeer& peer : peers) {
+    up.emplace_back(peer.link.up, peer.link.latency);
+    down.emplace_back(peer.link.down, peer.link.latency);
+  }
+  const auto send = [&](std::size_t replica, RoundId round, bool is_up, Seconds begin,
+                        double bytes) {
+    Fifo& line = (is_up ? up : down)[replica];
+    const Seconds first_byte = line.first_byte(begin);
+    const Seconds end = line.send(begin, bytes);
     keeper.transferred({.replica = replica,
                         .is_up = is_up,
                         .round = round,
                         .begin = begin,
-                        .first_byte = passage.first_byte,
-                        .end = passage.end,
+                        .first_byte = first_byte,
+                        .end = end,
                         .bytes = static_cast<std::size_t>(bytes)});
-    return passage.end;
+    return end;
   };
   const auto delay = static_cast<std::size_t>(run.plan.delay_steps);
-  std::vector<SimulatedLink> links;
-  links.reserve(replicas);
-  for (const SimulatedPeer& peer : peers) links.emplace_back(peer.link);
   std::vector<Seconds> now(replicas);
   std::map<RoundId, std::vector<Seconds>> arrived;  // by replica
   std::vector<Seconds> times;
@@ -56,17 +62,14 @@ std::vector<Seconds> times_of(const Scenario& scenario, const std::vector<StepWi
     std::map<std::uint32_t, Seconds> closed;  // by part
     for (std::size_t i = 0; i < replicas; ++i) {
       for (const auto& [part, wire] : wires[step]) {
-        const Passage passage = links[i].send_up(now[i], wire.up[i]);
-        closed[part] = std::max(
-            closed[part], note(i, {.step = step, .part = part}, true, now[i], passage, wire.up[i]));
+        const RoundId round{.step = step, .part = part};
+        closed[part] = std::max(closed[part], send(i, round, true, now[i], wire.up[i]));
       }
     }
     for (const auto& [part, wire] : wires[step]) {
       const RoundId round{.step = step, .part = part};
-      for (std::size_t i = 0; i < replicas; ++i) {
-        const Passage passage = links[i].send_down(closed[part], wire.down[i]);
-        arrived[round].push_back(note(i, round, false, closed[part], passage, wire.down[i]));
-      }
+      for (std::size_t i = 0; i < replicas; ++i)
+        arrived[round].push_back(send(i, round, false, closed[part], wire.down[i]));
     }
     if (step >= delay && !wires[step - delay].empty()) {
       const auto due = arrived.lower_bound({.step = step - delay});

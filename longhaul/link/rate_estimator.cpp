@@ -17,10 +17,11 @@ constexpr double kFewBytes = 4400;   // three packets: most of it may come with 
 
 }  // namespace
 
-Told RateEstimator::add(const TransferSample& sample) {
-  if (sample.bytes <= 0 || sample.duration.count() < 0) return Told::kNothing;
+bool RateEstimator::add(const TransferSample& sample) {
+  is_doubted_ = false;
+  if (sample.bytes <= 0 || sample.duration.count() < 0) return false;
   TransferSample told = sample;
-  if (!gather(told) || told.duration.count() <= 0) return Told::kNothing;
+  if (!gather(told) || told.duration.count() <= 0) return false;
   const double log_rate = std::log(told.bytes / told.duration.count());
   if (!level_ || is_guess_) {
     level_ = log_rate;
@@ -30,9 +31,9 @@ Told RateEstimator::add(const TransferSample& sample) {
   } else {
     raise(log_rate);
     const bool is_slow = sample.duration >= trusted_ && log_rate < *level_ - kNear;
-    if (is_slow && !sample.is_app_limited) return Told::kDoubt;
+    is_doubted_ = is_slow && !sample.is_app_limited;
   }
-  return told.is_app_limited || told.duration < trusted_ ? Told::kNothing : Told::kLevel;
+  return !told.is_app_limited && told.duration >= trusted_;
 }
 
 // A short one that a busy machine has seen late is not one that tells: nobody would see the others.

@@ -2,7 +2,6 @@
 // there is any.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -24,13 +23,6 @@ constexpr Seconds kTrustedDuration{0.02};
 // Nor are they busy for this long: what takes so long tells, however few bytes it has.
 constexpr Seconds kMostBusy{0.25};
 
-// How a sample compares with the level.
-enum class Told : std::uint8_t {
-  kNothing,
-  kLevel,  // it is known anew
-  kDoubt,  // the link may have become slower, or a machine was busy: a longer transfer would tell
-};
-
 // Follows a rate that halves or doubles within two samples, and ignores jitter. The level jumps
 // when a second sample confirms the first.
 class RateEstimator {
@@ -43,7 +35,11 @@ class RateEstimator {
   // counts at any length, until there is a better one.
   explicit RateEstimator(Seconds trusted) : trusted_(trusted) {}
 
-  Told add(const TransferSample& sample);
+  // True if the level is known anew.
+  bool add(const TransferSample& sample);
+  // After the last sample: the link may have become slower, or a machine was busy. A longer
+  // transfer would tell.
+  [[nodiscard]] bool is_doubted() const { return is_doubted_; }
 
   // The most likely rate of the next message; nothing before the first sample.
   [[nodiscard]] std::optional<Bandwidth> typical() const;
@@ -57,7 +53,8 @@ class RateEstimator {
   void raise(double log_rate);
 
   Seconds trusted_{};
-  bool is_guess_ = false;         // the level is one short transfer's
+  bool is_guess_ = false;  // the level is one short transfer's
+  bool is_doubted_ = false;
   TransferSample gathered_;       // short ones, together
   std::optional<double> level_;   // logarithm of bytes per second
   double spread_ = 0;             // mean distance of samples from the level, in the logarithm

@@ -4,8 +4,10 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "longhaul/base/check.h"
 
@@ -13,11 +15,6 @@ namespace longhaul {
 namespace {
 
 constexpr double kBytesPerMegabit = 1e6 / 8;
-
-struct Line {
-  std::string_view text;
-  std::size_t number = 0;
-};
 
 constexpr bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
@@ -27,16 +24,16 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// The lines that hold something, without the white space around it.
-std::vector<Line> lines_of(std::string_view text) {
-  std::vector<Line> lines;
+// The lines that hold something, without the white space around it, by their numbers.
+std::map<std::size_t, std::string_view> lines_of(std::string_view text) {
+  std::map<std::size_t, std::string_view> lines;
   std::size_t number = 0;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
     const std::string_view line = trimmed(text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     ++number;
-    if (!line.empty()) lines.push_back({.text = line, .number = number});
+    if (!line.empty()) lines.emplace_hint(lines.end(), number, line);
   }
   return lines;
 }
@@ -49,37 +46,36 @@ bool read_number(std::string_view text, double& value) {
          value <= kLargest;
 }
 
-Error bad_line(const Line& line, const std::string& expected) {
+Error bad_line(std::size_t number, std::string_view line, const std::string& expected) {
   constexpr std::size_t kShown = 60;  // of a line that may be any file's
-  return Error{ErrorCode::kInvalidArgument, "trace, line " + std::to_string(line.number) +
+  return Error{ErrorCode::kInvalidArgument, "trace, line " + std::to_string(number) +
                                                 ": expected " + expected + ", got \"" +
-                                                std::string(line.text.substr(0, kShown)) + '"'};
+                                                std::string(line.substr(0, kShown)) + '"'};
 }
 
 constexpr double kLeastStep = 1e-6;
 
-struct Sample {
-  double time_s = 0;
-  double mbps = 0;
-};
-
-Result<std::vector<Sample>> read_samples(std::string_view text) {
-  std::vector<Sample> samples;
-  const std::vector<Line> lines = lines_of(text);
-  for (const Line& line : lines) {
-    const std::size_t comma = line.text.find(',');
-    Sample sample;
+// Each row ends the step of the row before it; the last step has no duration yet.
+Result<std::vector<RateStep>> read_steps(std::string_view text) {
+  std::vector<RateStep> steps;
+  double step_begin = 0;
+  bool may_be_header = true;
+  for (const auto& [number, line] : lines_of(text)) {
+    if (std::exchange(may_be_header, false) && line == "t_s,mbps") continue;
+    const std::size_t comma = line.find(',');
+    double time_s = 0;
+    double mbps = 0;
     const bool is_row = comma != std::string_view::npos &&
-                        read_number(trimmed(line.text.substr(0, comma)), sample.time_s) &&
-                        read_number(trimmed(line.text.substr(comma + 1)), sample.mbps);
-    const bool is_header = line.number == lines.front().number && line.text == "t_s,mbps";
-    if (is_header) continue;
-    if (!is_row) return bad_line(line, "seconds and megabits per second such as 2.5,20");
-    if (!samples.empty() && !(sample.time_s - samples.back().time_s >= kLeastStep))
-      return bad_line(line, "a later time than the line before, by a microsecond or more");
-    samples.push_back(sample);
+                        read_number(trimmed(line.substr(0, comma)), time_s) &&
+                        read_number(trimmed(line.substr(comma + 1)), mbps);
+    if (!is_row) return bad_line(number, line, "seconds and megabits per second such as 2.5,20");
+    if (!steps.empty() && !(time_s - step_begin >= kLeastStep))
+      return bad_line(number, line, "a later time than the line before, by a microsecond or more");
+    if (!steps.empty()) steps.back().duration = Seconds(time_s - step_begin);
+    steps.push_back({.rate = {.bytes_per_second = mbps * kBytesPerMegabit}});
+    step_begin = time_s;
   }
-  return samples;
+  return steps;
 }
 
 }  // namespace
@@ -150,20 +146,13 @@ RateTrace RateTrace::scaled_to(Bandwidth wanted) const {
 }
 
 Result<RateTrace> parse_csv_trace(std::string_view text) {
-  const std::vector<Sample> samples = LONGHAUL_TRY(read_samples(text));
-  const std::size_t count = samples.size();
-  if (count < 2)
+  std::vector<RateStep> steps = LONGHAUL_TRY(read_steps(text));
+  if (steps.size() < 2)
     return Error{ErrorCode::kInvalidArgument, "trace: expected at least two rows of t_s,mbps"};
-  std::vector<RateStep> steps;
-  double megabits = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t from = std::min(i, count - 2);
-    const double length = samples[from + 1].time_s - samples[from].time_s;
-    steps.push_back({.duration = Seconds(length),
-                     .rate = {.bytes_per_second = samples[i].mbps * kBytesPerMegabit}});
-    megabits += samples[i].mbps * length;
-  }
-  if (megabits * kBytesPerMegabit < 1)
+  steps.back().duration = steps[steps.size() - 2].duration;
+  double bytes = 0;
+  for (const RateStep& step : steps) bytes += step.rate.bytes_per_second * step.duration.count();
+  if (bytes < 1)
     return Error{ErrorCode::kInvalidArgument, "trace: not one byte passes in all of it"};
   return RateTrace(steps);
 }
@@ -174,11 +163,11 @@ Result<RateTrace> parse_mahimahi_trace(std::string_view text) {
   constexpr double kLongestMs = 24 * 3600 * 1e3;
   std::vector<double> bins;
   double last_ms = 0;
-  for (const Line& line : lines_of(text)) {
+  for (const auto& [number, line] : lines_of(text)) {
     double ms = 0;
-    if (!read_number(line.text, ms) || ms != std::floor(ms) || ms > kLongestMs)
-      return bad_line(line, "a whole number of milliseconds, at most a day");
-    if (ms < last_ms) return bad_line(line, "a time not before the line above");
+    if (!read_number(line, ms) || ms != std::floor(ms) || ms > kLongestMs)
+      return bad_line(number, line, "a whole number of milliseconds, at most a day");
+    if (ms < last_ms) return bad_line(number, line, "a time not before the line above");
     last_ms = ms;
     const std::size_t bin = ms == 0 ? 0 : (static_cast<std::size_t>(ms) - 1) / kBinMs;
     if (bin >= bins.size()) bins.resize(bin + 1, 0.0);

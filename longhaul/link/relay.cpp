@@ -29,11 +29,16 @@ Relay::~Relay() { loop_->stop(); }
 
 std::uint16_t Relay::port() const { return loop_->port(); }
 
-RelayedBytes Relay::passed() const {
-  RelayedBytes passed;
-  loop_->call(
-      [&] { passed = {.up = loop_->passed_up_on_loop(), .down = loop_->passed_down_on_loop()}; });
-  return passed;
+std::uint64_t Relay::passed_up() const {
+  std::uint64_t bytes = 0;
+  loop_->call([&] { bytes = loop_->passed_up_on_loop(); });
+  return bytes;
+}
+
+std::uint64_t Relay::passed_down() const {
+  std::uint64_t bytes = 0;
+  loop_->call([&] { bytes = loop_->passed_down_on_loop(); });
+  return bytes;
 }
 
 void Relay::cut() {

@@ -20,11 +20,6 @@ struct RelayOptions {
   LinkModel link;  // its traces start when the relay does
 };
 
-struct RelayedBytes {
-  std::uint64_t up = 0;
-  std::uint64_t down = 0;
-};
-
 // All connections that are made to port() on 127.0.0.1 share the two lines of the link. They take
 // turns in small slices, so a ping does not wait behind bulk data. Each line queues max(64 KiB,
 // twice bandwidth × loop latency); then the relay stops reading and TCP holds the sender back. A
@@ -42,8 +37,9 @@ class Relay {
   Relay& operator=(const Relay&) = delete;
 
   [[nodiscard]] std::uint16_t port() const;
-  // Delivered so far.
-  [[nodiscard]] RelayedBytes passed() const;
+  // Bytes that were delivered so far.
+  [[nodiscard]] std::uint64_t passed_up() const;
+  [[nodiscard]] std::uint64_t passed_down() const;
 
   // An outage without a sound: no byte, no end, no reset passes, and new connections get nothing.
   void cut();

@@ -89,8 +89,7 @@ void RelayDirection::read_on_loop(Seconds now, ConnectionId id, Lane& lane) {
     lane.is_end_read = true;
     return shaper_.push_end(now, id);
   }
-  if (failure && failure != asio::error::would_block)
-    return close_on_loop(id, lane, LaneClosing::kFailed);
+  if (failure && failure != asio::error::would_block) return close_on_loop(id, lane, failure);
   if (!failure) {
     lane.bytes.append(count);
     shaper_.push(now, id, count, lane.ready_since.value_or(now));
@@ -118,7 +117,7 @@ void RelayDirection::write_on_loop(Seconds now, ConnectionId id, Lane& lane) {
     if (failure == asio::error::would_block) {
       await_on_loop(*lane.to, tcp::socket::wait_write, id, &Lane::awaits_receiver);
     } else if (failure) {
-      return close_on_loop(id, lane, LaneClosing::kFailed);
+      return close_on_loop(id, lane, failure);
     }
     lane.bytes.drop(count);
     lane.due_bytes -= count;
@@ -128,7 +127,7 @@ void RelayDirection::write_on_loop(Seconds now, ConnectionId id, Lane& lane) {
   if (lane.due_bytes > 0 || !lane.is_end_due) return;
   std::error_code failure;
   lane.to->shutdown(tcp::socket::shutdown_send, failure);
-  close_on_loop(id, lane, failure ? LaneClosing::kFailed : LaneClosing::kEnded);
+  close_on_loop(id, lane, failure);
 }
 
 // Sets the flag until the event has come.
@@ -143,9 +142,9 @@ void RelayDirection::await_on_loop(tcp::socket& socket, tcp::socket::wait_type e
   });
 }
 
-void RelayDirection::close_on_loop(ConnectionId id, Lane& lane, LaneClosing closing) {
+void RelayDirection::close_on_loop(ConnectionId id, Lane& lane, const std::error_code& failure) {
   lane.is_closed = true;
-  asio::post(context_, [this, id, closing] { on_closing_(id, closing); });
+  asio::post(context_, [this, id, failure] { on_closing_(id, failure); });
 }
 
 void RelayDirection::arm_timer_on_loop(Seconds now) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <system_error>
 
 #include "longhaul/base/clock.h"
 #include "longhaul/link/byte_fifo.h"
@@ -17,16 +18,12 @@
 
 namespace longhaul {
 
-enum class LaneClosing : std::uint8_t {
-  kEnded,   // the sender ended, and the receiver has all of it and was told so
-  kFailed,  // either side is gone
-};
-
 class RelayDirection {
  public:
   using ConnectionId = Shaper::ConnectionId;
-  // Comes on the loop and never from within a call of this class, once for each connection.
-  using OnClosing = std::function<void(ConnectionId, LaneClosing)>;
+  // Comes on the loop and never from within a call of this class, once for each connection. With an
+  // error, either side is gone. Without, the sender ended, and the receiver has all and knows that.
+  using OnClosing = std::function<void(ConnectionId, const std::error_code&)>;
 
   RelayDirection(asio::io_context& context, Shaper shaper, OnClosing on_closing);
 
@@ -62,7 +59,7 @@ class RelayDirection {
   void write_on_loop(Seconds now, ConnectionId id, Lane& lane);
   void await_on_loop(asio::ip::tcp::socket& socket, asio::ip::tcp::socket::wait_type event,
                      ConnectionId id, bool Lane::*flag);
-  void close_on_loop(ConnectionId id, Lane& lane, LaneClosing closing);
+  void close_on_loop(ConnectionId id, Lane& lane, const std::error_code& failure);
   void arm_timer_on_loop(Seconds now);
 
   asio::io_context& context_;

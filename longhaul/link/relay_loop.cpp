@@ -64,9 +64,13 @@ RelayLoop::RelayLoop(tcp::endpoint target, const LinkModel& link)
       acceptor_(context_),
       accept_again_(context_),
       up_(context_, Shaper(link.up, link.latency),
-          [this](ConnectionId id, LaneClosing closing) { lane_closed_on_loop(id, closing); }),
+          [this](ConnectionId id, const std::error_code& failure) {
+            lane_closed_on_loop(id, failure);
+          }),
       down_(context_, Shaper(link.down, link.latency),
-            [this](ConnectionId id, LaneClosing closing) { lane_closed_on_loop(id, closing); }) {}
+            [this](ConnectionId id, const std::error_code& failure) {
+              lane_closed_on_loop(id, failure);
+            }) {}
 
 Status RelayLoop::listen() {
   std::error_code failure;
@@ -106,8 +110,8 @@ void RelayLoop::cut_on_loop() {
 void RelayLoop::restore_on_loop() {
   check_on_loop();
   is_cut_ = false;
-  for (const auto& [id, closing] : std::exchange(closings_while_cut_, {}))
-    lane_closed_on_loop(id, closing);
+  for (const auto& [id, failure] : std::exchange(closed_while_cut_, {}))
+    lane_closed_on_loop(id, failure);
   up_.restore_on_loop();
   down_.restore_on_loop();
   for (auto& [id, connection] : connections_) {
@@ -178,11 +182,14 @@ void RelayLoop::join_on_loop(ConnectionId id, const std::error_code& failure) {
   }
 }
 
-void RelayLoop::lane_closed_on_loop(ConnectionId id, LaneClosing closing) {
-  if (is_cut_) return closings_while_cut_.push_back({.id = id, .closing = closing});
+void RelayLoop::lane_closed_on_loop(ConnectionId id, const std::error_code& failure) {
+  if (is_cut_) {
+    closed_while_cut_.emplace_back(id, failure);
+    return;
+  }
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
-  if (closing == LaneClosing::kFailed) return reset_on_loop(id);
+  if (failure) return reset_on_loop(id);
   if (--found->second.open_directions == 0) erase_on_loop(id);
 }
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "longhaul/base/result.h"
@@ -46,17 +47,13 @@ class RelayLoop {
     bool is_dialled = false;
     int open_directions = 2;
   };
-  struct Closing {
-    ConnectionId id = 0;
-    LaneClosing closing = LaneClosing::kEnded;
-  };
 
   void check_on_loop() const;
   void accept_on_loop();
   void admit_on_loop(asio::ip::tcp::socket replica);
   void dial_on_loop(ConnectionId id);
   void join_on_loop(ConnectionId id, const std::error_code& failure);
-  void lane_closed_on_loop(ConnectionId id, LaneClosing closing);
+  void lane_closed_on_loop(ConnectionId id, const std::error_code& failure);
   void reset_on_loop(ConnectionId id);
   void erase_on_loop(ConnectionId id);
 
@@ -71,7 +68,8 @@ class RelayLoop {
   bool is_cut_ = false;
   ConnectionId next_id_ = 0;
   std::map<ConnectionId, Connection> connections_;
-  std::vector<Closing> closings_while_cut_;  // noticed before, to be heard of after
+  // Closed while the relay was cut, to be heard of after.
+  std::vector<std::pair<ConnectionId, std::error_code>> closed_while_cut_;
   RelayDirection up_;
   RelayDirection down_;
 };

@@ -1,7 +1,7 @@
 // How long a small message takes to the hub and back when nothing is in its way.
 #pragma once
 
-#include <deque>
+#include <map>
 #include <optional>
 
 #include "longhaul/base/clock.h"
@@ -14,25 +14,23 @@ namespace longhaul {
 class RoundTrips {
  public:
   void add(TimePoint now, Seconds took) {
-    while (!shorter_later_.empty() && shorter_later_.back().took >= took) shorter_later_.pop_back();
-    shorter_later_.push_back({.at = now, .took = took});
-    while (now - shorter_later_.front().at > kWindow) shorter_later_.pop_front();
+    std::erase_if(shorter_later_, [&](const auto& trip) {
+      const auto& [at, other] = trip;
+      return other >= took || now - at > kWindow;
+    });
+    shorter_later_.emplace(now, took);
   }
   // Nothing is known of the next path.
   void clear() { shorter_later_.clear(); }
 
   [[nodiscard]] std::optional<Seconds> least() const {
     if (shorter_later_.empty()) return std::nullopt;
-    return shorter_later_.front().took;
+    return shorter_later_.begin()->second;
   }
 
  private:
   static constexpr Seconds kWindow{30.0};
-  struct Trip {
-    TimePoint at;
-    Seconds took{};
-  };
-  std::deque<Trip> shorter_later_;  // those after which no shorter one has come
+  std::map<TimePoint, Seconds> shorter_later_;  // those after which no shorter one has come
 };
 
 }  // namespace longhaul

@@ -49,7 +49,7 @@ std::optional<Shaper::Delivery> Shaper::pop(Seconds now) {
 std::optional<Seconds> Shaper::next_event() const {
   std::optional<Seconds> next;
   if (is_held_) return next;
-  if (in_service_) next = in_service_->passed_at;
+  if (in_service_) next = in_service_->due;
   if (!in_flight_.empty()) next = std::min(next.value_or(Seconds::max()), in_flight_.front().due);
   return next;
 }
@@ -104,14 +104,12 @@ void Shaper::restart_trace(Seconds now) {
 }
 
 void Shaper::advance(Seconds now) {
-  while (!is_held_ && in_service_ && in_service_->passed_at <= now) {
-    const Slice slice = *in_service_;
-    free_at_ = slice.passed_at;
-    in_flight_.push_back({.connection = slice.connection,
-                          .bytes = slice.bytes,
-                          .is_end = slice.is_end,
-                          .due = free_at_ + latency_});
+  while (!is_held_ && in_service_ && in_service_->due <= now) {
+    Delivery slice = *in_service_;
     in_service_.reset();
+    free_at_ = slice.due;
+    slice.due = free_at_ + latency_;
+    in_flight_.push_back(slice);
     // Only now behind those who came while it was served: they wait for one slice of it, not two.
     const auto found = waiting_.find(slice.connection);
     if (found != waiting_.end()) queue_up(free_at_, slice.connection, found->second);
@@ -142,10 +140,8 @@ void Shaper::serve_next(Seconds start) {
     const std::size_t bytes = std::min(waiting.bytes, slice_bytes(start));
     waiting.bytes -= bytes;
     const bool is_end = waiting.bytes == 0 && std::exchange(waiting.has_end, false);
-    in_service_ = {.connection = connection,
-                   .bytes = bytes,
-                   .is_end = is_end,
-                   .passed_at = finish(start, bytes)};
+    in_service_ = {
+        .connection = connection, .bytes = bytes, .is_end = is_end, .due = finish(start, bytes)};
   }
 }
 
@@ -153,7 +149,7 @@ void Shaper::serve_next(Seconds start) {
 void Shaper::serve_again(Seconds now) {
   free_at_ = std::max(free_at_, now);
   if (in_service_) {
-    in_service_->passed_at = finish(now, in_service_->bytes);
+    in_service_->due = finish(now, in_service_->bytes);
   } else {
     serve_next(now);
   }

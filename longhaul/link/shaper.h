@@ -70,12 +70,6 @@ class Shaper {
     bool is_blocked = false;
     bool has_turn = false;
   };
-  struct Slice {
-    ConnectionId connection = 0;
-    std::size_t bytes = 0;
-    bool is_end = false;
-    Seconds passed_at{};
-  };
 
   void advance(Seconds now);
   void queue_up(Seconds ready_at, ConnectionId connection, Waiting& waiting);
@@ -91,9 +85,9 @@ class Shaper {
   Seconds free_at_{};  // when the last slice had passed
   bool is_held_ = false;
   std::map<ConnectionId, Waiting> waiting_;
-  std::deque<ConnectionId> turns_;   // connections with something to send, the next one first
-  std::optional<Slice> in_service_;  // what passes the line
-  std::deque<Delivery> in_flight_;   // what has passed it and is not due
+  std::deque<ConnectionId> turns_;      // connections with something to send, the next one first
+  std::optional<Delivery> in_service_;  // passes the line, until `due`
+  std::deque<Delivery> in_flight_;      // what has passed it and is not due
 };
 
 }  // namespace longhaul

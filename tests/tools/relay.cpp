@@ -42,8 +42,7 @@ int serve(const RelayArguments& arguments) {
     if (command == "cut") (*relay)->cut();
     if (command == "restore") (*relay)->restore();
     if (command == "drop") (*relay)->drop_connections();
-    const RelayedBytes passed = (*relay)->passed();
-    print_event(command, {{"up", passed.up}, {"down", passed.down}});
+    print_event(command, {{"up", (*relay)->passed_up()}, {"down", (*relay)->passed_down()}});
   }
   return 0;
 }
