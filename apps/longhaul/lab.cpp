@@ -12,15 +12,13 @@
 namespace longhaul::apps {
 namespace {
 
-int print_config(const std::vector<lab::StudyPoint>& points) {
+int print_config(const std::vector<Scenario>& points) {
   if (points.size() > 1)
     return complain("lab", {ErrorCode::kInvalidArgument,
                             "--print-config: expected one seed and no --grid, which make " +
                                 std::to_string(points.size()) + " configurations"});
-  Scenario scenario = points.front().scenario;
+  Scenario scenario = points.front();
   if (!scenario.train.stop) scenario.train.stop = StopAt::kSteps;  // what a lab does
-  scenario.recipes.clear();
-  for (const RecipeChoice& recipe : points.front().recipes) scenario.recipes.push_back(recipe.text);
   std::cout << scenario_toml(scenario);
   return kExitDone;
 }
@@ -29,7 +27,7 @@ int print_config(const std::vector<lab::StudyPoint>& points) {
 int run_lab(const LabCommandOptions& arguments, const std::vector<std::string>& words) {
   const Result<lab::StudyOptions> request = study_request(arguments);
   if (!request.ok()) return complain("lab", request.error(), kExitWrongUse);
-  const Result<std::vector<lab::StudyPoint>> points = lab::study_points(*request);
+  const Result<std::vector<Scenario>> points = lab::study_points(*request);
   if (!points.ok()) return complain("lab", points.error(), kExitWrongUse);
   if (arguments.print_config) return print_config(*points);
   return complain("lab", become_torch_program(words), kExitFailed);

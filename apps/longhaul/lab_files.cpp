@@ -15,6 +15,7 @@
 #include "longhaul/base/file.h"
 #include "longhaul/lab/report.h"
 #include "longhaul/lab/results_json.h"
+#include "longhaul/telemetry/event_log.h"
 
 namespace longhaul::apps {
 namespace {
@@ -103,9 +104,8 @@ Result<LabFiles> LabFiles::resume(const std::filesystem::path& directory,
 Status LabFiles::start() {
   if (events_.is_open()) return Done{};
   std::ostringstream text;
-  EventLog log(text);
-  log.write(kStudy, {{"digest", study_}});
-  for (const lab::RunResult& run : kept_) write_run_events(log, run);
+  write_event(text, kStudy, {{"digest", study_}});
+  for (const lab::RunResult& run : kept_) write_run_events(text, run);
   const std::string events = text.str();
   const std::filesystem::path path = directory_ / kEvents;
   LONGHAUL_TRY(write_file_atomically(path, std::as_bytes(std::span(events))));
@@ -116,8 +116,7 @@ Status LabFiles::start() {
 
 Status LabFiles::add(const lab::RunResult& run) {
   LONGHAUL_CHECK(events_.is_open());
-  EventLog log(events_);
-  write_run_events(log, run);
+  write_run_events(events_, run);
   if (!events_) return cannot_write(directory_ / kEvents);
   return Done{};
 }
@@ -128,7 +127,7 @@ Result<std::vector<lab::RunResult>> LabFiles::finish(const Scenario& scenario, b
   std::vector<lab::RunResult> runs = LONGHAUL_TRY(read_runs(directory_));
   group_by_recipe(runs);
   lab::ReportOptions options{.version = LONGHAUL_VERSION, .command = command_line()};
-  nlohmann::ordered_json json = results_json(scenario, runs, lab::Curves::kIncluded);
+  nlohmann::ordered_json json = results_json_with_curves(scenario, runs);
   if (is_judged) {
     options.verdict = lab::verdict_of(runs);
     json["oracle"] = verdict_json(*options.verdict);
@@ -159,7 +158,7 @@ Result<std::vector<lab::RunResult>> read_runs(const std::filesystem::path& direc
 
 std::string lab_json(const Scenario& scenario, const std::vector<lab::RunResult>& runs,
                      const std::optional<lab::Verdict>& verdict) {
-  nlohmann::ordered_json json = results_json(scenario, runs, lab::Curves::kLeftOut);
+  nlohmann::ordered_json json = results_json(scenario, runs);
   if (verdict) json["oracle"] = verdict_json(*verdict);
   return dumped(json, 2);
 }

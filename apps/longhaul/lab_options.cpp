@@ -42,11 +42,12 @@ Status check_replay(const lab::StudyOptions& request) {
   if (!request.grid.empty())
     return Error{ErrorCode::kInvalidArgument,
                  "--replay: not together with --grid; replay once for each value, with --set"};
-  for (const Setting& setting : request.settings) {
-    const std::string table = setting.key.substr(0, setting.key.find('.'));
+  for (const std::string& setting : request.settings) {
+    const std::string key = setting.substr(0, setting.find('='));
+    const std::string table = key.substr(0, key.find('.'));
     if (table != "link" && table != "replica" && table != "target")
       return Error{ErrorCode::kInvalidArgument,
-                   "--set " + setting.key +
+                   "--set " + key +
                        ": --replay trains nothing; links, replicas' step times and the target can "
                        "be set"};
   }
@@ -111,8 +112,7 @@ std::string study_digest(const lab::StudyOptions& request, const Scenario& scena
     text.clear();  // an empty file is none the worse
   };
   add_file(scenario_path(request.scenario, request.catalogue));
-  for (const Setting& setting : request.settings)
-    text << '\n' << setting.key << '=' << setting.value;
+  for (const std::string& setting : request.settings) text << '\n' << setting;
   std::set<std::string> traces;
   for (const ReplicaOptions& replica : scenario.replicas) {
     if (!replica.link.trace.empty() && traces.insert(replica.link.trace).second)
@@ -133,11 +133,11 @@ Result<lab::StudyOptions> study_request(const LabCommandOptions& arguments) {
     if (!seeds.ok()) return std::move(seeds).error().within("--seed");
     request.seeds = std::move(seeds).value();
   }
-  Result<std::vector<Setting>> settings = parse_settings(arguments.settings);
-  if (!settings.ok()) return std::move(settings).error().within("--set");
-  request.settings = std::move(settings).value();
+  Status are_settings = check_settings(arguments.settings);
+  if (!are_settings.ok()) return std::move(are_settings).error().within("--set");
+  request.settings = arguments.settings;
   for (const std::string& text : arguments.grid) {
-    Result<lab::GridAxis> axis = lab::parse_grid_axis(text);
+    Result<std::vector<std::string>> axis = lab::parse_grid_axis(text);
     if (!axis.ok()) return std::move(axis).error().within("--grid");
     request.grid.push_back(std::move(axis).value());
   }
@@ -151,7 +151,7 @@ Result<lab::StudyOptions> study_request(const LabCommandOptions& arguments) {
   request.recipes.emplace_back(lab::kClairvoyant);
   if (arguments.replay.empty())
     std::ranges::copy(lab::fixed_plans(), std::back_inserter(request.recipes));
-  request.settings.insert(request.settings.begin(), {.key = "train.stop", .value = "target"});
+  request.settings.insert(request.settings.begin(), "train.stop=target");
   return request;
 }
 

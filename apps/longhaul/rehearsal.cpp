@@ -110,7 +110,7 @@ Status Rehearsal::start_evaluator() {
 Status Rehearsal::start_seats() {
   const Scenario scenario = LONGHAUL_TRY(scenario_of(options_.task, catalogue()));
   Result<std::vector<SimulatedPeer>> peers = lab::free_peers_of(scenario);
-  if (!job_->recipe.recipe.is_free) peers = lab::peers_of(scenario, job_->seed);
+  if (!job_->recipe.is_free) peers = lab::peers_of(scenario, job_->seed);
   if (!peers.ok()) return peers.error();
   seats_ = std::vector<Seat>(peers->size());
   for (std::size_t slot = 0; slot < peers->size(); ++slot) {

@@ -137,7 +137,7 @@ std::optional<Seconds> Rehearsal::predicted_step_time() const {
                      .latency = replica.link.latency,
                      .up = replica.link.up,
                      .down = replica.link.down});
-  const Recipe& recipe = job_->recipe.recipe;
+  const Recipe& recipe = job_->recipe;
   if (recipe.is_free) return Paces(links).computing();
   const RoundSizes sizes(recipe.codec, parameters_, links.size(), {}, recipe.means_down(), layers_);
   const Result<EngineOptions> options = engine_options(*job_, layers_);
@@ -173,7 +173,7 @@ Result<lab::RunResult> Rehearsal::result() {
   LONGHAUL_TRY(check_end());
   run_.recipe = job_->recipe_text;
   run_.seed = job_->seed;
-  run_.lr = job_->recipe.lr;
+  run_.lr = job_->lr;
   run_.replicas = seats_.size();
   run_.parameters = parameters_;
   run_.losses.reserve(steps_.size());
@@ -190,10 +190,10 @@ Result<lab::RunResult> Rehearsal::result() {
   }
   const Plan plan = LONGHAUL_TRY(plan_from_json(status));
   run_.plan = plan;
-  run_.codec = job_->recipe.recipe.codec.name();
+  run_.codec = job_->recipe.codec.name();
   run_.predicted_step_time = view_.predicted_step_time;
   run_.late_steps = late_steps_;
-  if (job_->recipe.recipe.planner == PlannerKind::kNone) run_.plans.clear();
+  if (job_->recipe.planner == PlannerKind::kNone) run_.plans.clear();
   fill_in_timeline();
   lab::fill_in_times(job_->scenario, run_);
   return run_;

@@ -86,7 +86,7 @@ void Rehearsal::note_rates() {
 void Rehearsal::fill_in_timeline() {
   std::vector<Seconds> latencies;
   for (const ReplicaOptions& replica : job_->scenario.replicas)
-    latencies.push_back(job_->recipe.recipe.is_free ? Seconds(0) : replica.link.latency);
+    latencies.push_back(job_->recipe.is_free ? Seconds(0) : replica.link.latency);
   lab::Timekeeper keeper(run_, latencies);
   for (std::size_t slot = 0; slot < seats_.size(); ++slot) {
     Seconds up_free{};

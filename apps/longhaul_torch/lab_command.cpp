@@ -19,6 +19,7 @@
 #include "longhaul/lab/oracle.h"
 #include "longhaul/lab/progress.h"
 #include "longhaul/lab/replay.h"
+#include "longhaul/lab/run.h"
 #include "longhaul/lab/summary.h"
 #include "longhaul/session/interrupt.h"
 #include "longhaul/sync/checkpoint.h"
@@ -27,7 +28,6 @@ namespace longhaul::apps {
 namespace {
 
 using lab::RunResult;
-using lab::StudyPoint;
 
 // All runs of a study, one after the other, until one fails or someone interrupts.
 class Study {
@@ -39,22 +39,22 @@ class Study {
     std::optional<State> checkpoint;  // of a run that was interrupted
     bool shows_progress = true;
   };
-  Study(const std::vector<StudyPoint>& points, Options options, LabFiles& files)
+  Study(const std::vector<Scenario>& points, Options options, LabFiles& files)
       : points_(points),
         options_(std::move(options)),
         workers_(options_.threads),
         files_(files),
-        progress_(options_.shows_progress ? std::cerr : silent_, style(), clock_, runs_to_do(),
-                  points.front().scenario.train.steps) {}
+        progress_(options_.shows_progress ? std::cerr : silent_, ::isatty(STDERR_FILENO) != 0,
+                  clock_, runs_to_do(), points.front().train.steps) {}
 
   Status run() {
-    for (const StudyPoint& point : points_) {
+    for (const Scenario& point : points_) {
       if (std::ranges::all_of(point.recipes, [&](const auto& r) { return is_done(point, r); }))
         continue;
       std::unique_ptr<Workload> workload =
-          LONGHAUL_TRY(workload_of(point.scenario, point.seed, {.evaluation = workers_.count()}));
+          LONGHAUL_TRY(workload_of(point, point.train.seed, {.evaluation = workers_.count()}));
       LONGHAUL_TRY(files_.start());
-      for (const RecipeChoice& recipe : point.recipes) {
+      for (const std::string& recipe : point.recipes) {
         if (is_interrupted()) return Done{};
         if (is_done(point, recipe)) continue;
         if (Status status = run_one(point, recipe, *workload); !status.ok()) {
@@ -68,35 +68,30 @@ class Study {
   }
 
  private:
-  static lab::Progress::Style style() {
-    return ::isatty(STDERR_FILENO) == 0 ? lab::Progress::Style::kPlainLines
-                                        : lab::Progress::Style::kRewrittenLine;
-  }
-
-  [[nodiscard]] bool is_done(const StudyPoint& point, const RecipeChoice& recipe) const {
+  [[nodiscard]] bool is_done(const Scenario& point, const std::string& recipe) const {
     return std::ranges::any_of(files_.kept(), [&](const RunResult& run) {
-      return run.recipe == recipe.text && run.settings == point.settings && run.seed == point.seed;
+      return run.recipe == recipe && run.settings == point.search && run.seed == point.train.seed;
     });
   }
   [[nodiscard]] std::size_t runs_to_do() const {
     std::size_t runs = 0;
-    for (const StudyPoint& point : points_) {
+    for (const Scenario& point : points_) {
       runs += static_cast<std::size_t>(std::ranges::count_if(
           point.recipes, [&](const auto& recipe) { return !is_done(point, recipe); }));
     }
     return runs;
   }
 
-  [[nodiscard]] RunIdentity identity_of(const StudyPoint& point, const RecipeChoice& recipe) const {
+  [[nodiscard]] RunIdentity identity_of(const Scenario& point, const std::string& recipe) const {
     return {{"study", options_.digest},
-            {"recipe", recipe.text},
-            {"settings", point.settings},
-            {"seed", std::to_string(point.seed)}};
+            {"recipe", recipe},
+            {"settings", point.search},
+            {"seed", std::to_string(point.train.seed)}};
   }
 
-  Status run_one(const StudyPoint& point, const RecipeChoice& recipe, Workload& workload) {
-    std::string name = recipe.text + ", seed " + std::to_string(point.seed);
-    if (!point.settings.empty()) name += ", " + point.settings;
+  Status run_one(const Scenario& point, const std::string& recipe, Workload& workload) {
+    std::string name = recipe + ", seed " + std::to_string(point.train.seed);
+    if (!point.search.empty()) name += ", " + point.search;
     progress_.start_run(name);
     bool was_stopped = false;
     const auto after_step = [&](std::size_t done, std::size_t /*steps*/) {
@@ -113,9 +108,9 @@ class Study {
     };
     const bool is_resumed =
         options_.checkpoint && check_identity(identity, *options_.checkpoint).ok();
-    Result<RunResult> result = lab::run(point.scenario,
+    Result<RunResult> result = lab::run(point,
                                         {.recipe = recipe,
-                                         .seed = point.seed,
+                                         .seed = point.train.seed,
                                          .progress = after_step,
                                          .save = save,
                                          .save_every = options_.checkpoint_every,
@@ -124,8 +119,8 @@ class Study {
     progress_.finish_run();
     if (!result.ok()) return std::move(result).error().within(name);
     if (!saved.ok()) return saved;
-    result->settings = point.settings;
-    if (was_stopped && result->steps < point.scenario.train.steps) {
+    result->settings = point.search;
+    if (was_stopped && result->steps < point.train.steps) {
       result->status = lab::RunStatus::kInterrupted;
     } else {
       std::error_code ignored;
@@ -134,7 +129,7 @@ class Study {
     return files_.add(*result);
   }
 
-  const std::vector<StudyPoint>& points_;
+  const std::vector<Scenario>& points_;
   Options options_;
   SystemClock clock_;
   Workers workers_;
@@ -210,9 +205,9 @@ std::filesystem::path directory_of(const LabCommandOptions& arguments, const Sce
 int run_lab(const LabCommandOptions& arguments) {
   const Result<lab::StudyOptions> request = study_request(arguments);
   if (!request.ok()) return complain("lab", request.error(), kExitWrongUse);
-  const Result<std::vector<StudyPoint>> points = lab::study_points(*request);
+  const Result<std::vector<Scenario>> points = lab::study_points(*request);
   if (!points.ok()) return complain("lab", points.error(), kExitWrongUse);
-  const Scenario& scenario = points->front().scenario;
+  const Scenario& scenario = points->front();
   const std::filesystem::path out = directory_of(arguments, scenario);
   std::error_code ignored;
   if (!arguments.replay.empty() && std::filesystem::equivalent(out, arguments.replay, ignored))

@@ -36,7 +36,7 @@ Result<RankJob> rank_job(const TrainCommandOptions& arguments,
   job.scenario = std::move(scenario);  // its paths are those of this machine
   job.scenario.train.seed = request.seed;
   if (!arguments.data.empty()) job.scenario.data.path = arguments.data;
-  if (job.recipe.recipe.is_free || job.recipe.recipe.planner == PlannerKind::kClairvoyant)
+  if (job.recipe.is_free || job.recipe.planner == PlannerKind::kClairvoyant)
     return Error{ErrorCode::kInvalidArgument,
                  "--recipe: " + job.recipe_text + " is for the lab: no link is free or foreseen"};
   const trainer::RankPlace place = LONGHAUL_TRY(trainer::find_rank(environment));

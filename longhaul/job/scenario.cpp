@@ -59,7 +59,7 @@ class Parser {
         catalogue_(catalogue) {}
 
   Status read_file(std::string_view text);
-  Status read_setting(const Setting& setting);
+  Status read_setting(const std::string& setting);
   Result<Scenario> finish();
 
  private:
@@ -176,11 +176,13 @@ Status Parser::read_file(std::string_view text) {
   return Done{};
 }
 
-Status Parser::read_setting(const Setting& setting) {
-  const std::string where = "--set " + setting.key + '=' + setting.value;
-  const std::size_t dot = setting.key.rfind('.');
-  std::string table = dot == std::string::npos ? "" : setting.key.substr(0, dot);
-  const std::string name = dot == std::string::npos ? setting.key : setting.key.substr(dot + 1);
+Status Parser::read_setting(const std::string& setting) {
+  const std::string where = "--set " + setting;
+  const std::size_t equals = setting.find('=');
+  const std::string full_name = setting.substr(0, equals);
+  const std::size_t dot = full_name.rfind('.');
+  std::string table = dot == std::string::npos ? "" : full_name.substr(0, dot);
+  const std::string name = dot == std::string::npos ? full_name : full_name.substr(dot + 1);
   std::string recipe;
   if (table.starts_with("recipe.")) {
     recipe = table.substr(7);
@@ -188,11 +190,11 @@ Status Parser::read_setting(const Setting& setting) {
   }
   const ScenarioKey* key = find(table, name);
   if (key == nullptr || (table == "recipe") == recipe.empty())
-    return invalid(where, unknown_key(setting.key, table, name, keys_));
-  Assignment assignment{key, recipe, setting.key, {.text = setting.value}, where};
+    return invalid(where, unknown_key(full_name, table, name, keys_));
+  Assignment assignment{key, recipe, full_name, {.text = setting.substr(equals + 1)}, where};
   if (table == "recipe") draft_.scenario.overrides[recipe];
   // A learning rate given on the command line also wins over those of [recipe.NAME].
-  if (setting.key == "train.lr")
+  if (full_name == "train.lr")
     std::erase_if(plain_, [](const Assignment& old) {
       return old.key->table == "recipe" && old.key->name == "lr" &&
              !old.where.starts_with("--set ");
@@ -235,28 +237,22 @@ Result<Scenario> Parser::finish() {
 
 }  // namespace
 
-Result<Setting> parse_setting(std::string_view text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string_view::npos || equals == 0)
-    return Error{ErrorCode::kInvalidArgument, "expected table.key=value, got " + std::string(text)};
-  return Setting{.key = std::string(text.substr(0, equals)),
-                 .value = std::string(text.substr(equals + 1))};
-}
-
-Result<std::vector<Setting>> parse_settings(const std::vector<std::string>& texts) {
-  std::vector<Setting> settings;
-  for (const std::string& text : texts) {
-    Setting setting = LONGHAUL_TRY(parse_setting(text));
-    settings.push_back(std::move(setting));
+Status check_settings(const std::vector<std::string>& settings) {
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return Error{ErrorCode::kInvalidArgument, "expected table.key=value, got " + setting};
   }
-  return settings;
+  return Done{};
 }
 
 Result<Scenario> parse_scenario(std::string_view text, const std::string& file_name,
-                                const std::vector<Setting>& settings, const Catalogue& catalogue) {
+                                const std::vector<std::string>& settings,
+                                const Catalogue& catalogue) {
   Parser parser(file_name, catalogue);
   LONGHAUL_TRY(parser.read_file(text));
-  for (const Setting& setting : settings) {
+  LONGHAUL_TRY(check_settings(settings));
+  for (const std::string& setting : settings) {
     LONGHAUL_TRY(parser.read_setting(setting));
   }
   return parser.finish();

@@ -110,25 +110,22 @@ struct Scenario {
   std::vector<ReplicaOptions> replicas;
   std::vector<std::string> recipes;  // what `lab` runs when no recipe is named; may be empty
   std::map<std::string, RecipeOptions> overrides;  // by recipe
+  std::string search;  // settings that a search put over the file: "train.lr=0.05"; empty: none
 };
 
-// "table.key=value", as in --set.
-struct Setting {
-  std::string key;
-  std::string value;
-};
-Result<Setting> parse_setting(std::string_view text);
-Result<std::vector<Setting>> parse_settings(const std::vector<std::string>& texts);
+// Settings are "table.key=value", as in --set. An error where one of them is not.
+Status check_settings(const std::vector<std::string>& settings);
 
 // Errors name file, line, key and what was expected: `fashion-wan.toml:12: link.up: expected …, got
 // …`. Settings are applied as if they stood in the file.
 Result<Scenario> parse_scenario(std::string_view text, const std::string& file_name,
-                                const std::vector<Setting>& settings, const Catalogue& catalogue);
+                                const std::vector<std::string>& settings,
+                                const Catalogue& catalogue);
 
 // A path, or the name of a built-in scenario.
 std::filesystem::path scenario_path(const std::string& name_or_path, const Catalogue& catalogue);
 Result<Scenario> load_scenario(const std::string& name_or_path, const Catalogue& catalogue,
-                               const std::vector<Setting>& settings);
+                               const std::vector<std::string>& settings);
 
 // Names in alphabetical order.
 std::vector<std::string> built_in_scenarios(const Catalogue& catalogue);

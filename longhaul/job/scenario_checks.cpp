@@ -46,9 +46,9 @@ std::string nearest_table(const std::string& name, const std::vector<ScenarioKey
 // Names of recipes, in the list and in [recipe.NAME].
 Status check_recipes(const Scenario& scenario, const std::string& file_name, const Places& places) {
   for (const std::string& text : scenario.recipes) {
-    const Result<RecipeChoice> choice = parse_recipe_choice(text);
+    const Result<RecipeOptions> settings = recipe_settings(text);
     const auto place = places.find("recipes");
-    if (!choice.ok()) return Error(choice.error()).within(place->second + ": recipes");
+    if (!settings.ok()) return Error(settings.error()).within(place->second + ": recipes");
   }
   for (const auto& [name, settings] : scenario.overrides) {
     const Result<Recipe> row = find_recipe(name);

@@ -31,6 +31,11 @@ std::optional<T> number_in(std::string_view text) {
   return number;
 }
 
+std::optional<double> finite_in(const RawValue& value) {
+  const auto number = is_number(value) ? number_in<double>(value.text) : std::nullopt;
+  return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
 template <typename T>
 std::optional<T> value_of(const Result<T>& result) {
   return result.ok() ? std::optional<T>(*result) : std::nullopt;
@@ -91,17 +96,22 @@ Domain<std::uint64_t> whole(std::uint64_t least, std::uint64_t most) {
           .show = [](std::uint64_t number) { return std::to_string(number); }};
 }
 
-Domain<double> real(double least, Bound bound, double most) {
-  std::string range = bound == Bound::kExcluded ? " above " : ", at least ";
-  range += written(least);
+Domain<double> real_above(double least) {
+  return {.expected = "a number above " + written(least),
+          .read = [=](const RawValue& value) -> std::optional<double> {
+            const auto number = finite_in(value);
+            return number && *number > least ? number : std::nullopt;
+          },
+          .show = written};
+}
+
+Domain<double> real_from(double least, double most) {
+  std::string range = ", at least " + written(least);
   if (most < std::numeric_limits<double>::max()) range += " and at most " + written(most);
   return {.expected = "a number" + range,
           .read = [=](const RawValue& value) -> std::optional<double> {
-            const auto number = is_number(value) ? number_in<double>(value.text) : std::nullopt;
-            if (!number || !std::isfinite(*number) || *number > most) return std::nullopt;
-            return *number > least || (bound == Bound::kIncluded && *number == least)
-                       ? number
-                       : std::nullopt;
+            const auto number = finite_in(value);
+            return number && *number >= least && *number <= most ? number : std::nullopt;
           },
           .show = written};
 }
@@ -116,19 +126,26 @@ Domain<double> ratio() {
           .show = written};
 }
 
-Domain<Seconds> duration(Bound zero) {
-  const std::string range = zero == Bound::kExcluded ? " above 0" : "";
-  return {.expected = "a duration" + range + such_as("200ms", kDurationUnitNames),
-          .read = [=](const RawValue& value) -> std::optional<Seconds> {
-            const auto time = is_text(value) ? value_of(parse_duration(value.text)) : std::nullopt;
-            if (!time || (zero == Bound::kExcluded && time->count() <= 0)) return std::nullopt;
-            return time;
+Domain<Seconds> duration() {
+  return {.expected = "a duration" + such_as("200ms", kDurationUnitNames),
+          .read = [](const RawValue& value) -> std::optional<Seconds> {
+            return is_text(value) ? value_of(parse_duration(value.text)) : std::nullopt;
           },
           .show = [](Seconds time) { return exactly(time); }};
 }
 
+Domain<Seconds> positive_duration() {
+  Domain<Seconds> any = duration();
+  return {.expected = "a duration above 0" + such_as("200ms", kDurationUnitNames),
+          .read = [=](const RawValue& value) -> std::optional<Seconds> {
+            const std::optional<Seconds> time = any.read(value);
+            return time && time->count() > 0 ? time : std::nullopt;
+          },
+          .show = any.show};
+}
+
 Domain<Seconds> duration_from(Seconds least) {
-  Domain<Seconds> any = duration(Bound::kIncluded);
+  Domain<Seconds> any = duration();
   return {.expected =
               "a duration of at least " + to_string(least) + such_as("200ms", kDurationUnitNames),
           .read = [=](const RawValue& value) -> std::optional<Seconds> {

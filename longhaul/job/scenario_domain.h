@@ -25,11 +25,12 @@ struct Domain {
 
 Domain<std::uint64_t> whole(std::uint64_t least, std::uint64_t most);
 
-enum class Bound : std::uint8_t { kIncluded, kExcluded };
-Domain<double> real(double least, Bound bound, double most = std::numeric_limits<double>::max());
+Domain<double> real_above(double least);
+Domain<double> real_from(double least, double most = std::numeric_limits<double>::max());
 
 Domain<double> ratio();  // in (0, 1]
-Domain<Seconds> duration(Bound zero);
+Domain<Seconds> duration();
+Domain<Seconds> positive_duration();
 Domain<Seconds> duration_from(Seconds least);
 Domain<Bandwidth> bandwidth();  // above 0
 Domain<std::string> any_text(const std::string& expected);

@@ -57,7 +57,7 @@ std::filesystem::path scenario_path(const std::string& name_or_path, const Catal
 }
 
 Result<Scenario> load_scenario(const std::string& name_or_path, const Catalogue& catalogue,
-                               const std::vector<Setting>& settings) {
+                               const std::vector<std::string>& settings) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 24U;
   const std::filesystem::path path = scenario_path(name_or_path, catalogue);
   std::error_code unreadable;

@@ -85,13 +85,12 @@ void add_model_and_data(std::vector<ScenarioKey>& keys, const Catalogue& catalog
                               LONGHAUL_FIELD(scenario.data.path))));
   keys.push_back(row("data", "split", one_of({"iid", "shards", "dirichlet"}),
                      LONGHAUL_FIELD(scenario.data.split)));
-  keys.push_back(
-      row("data", "dirichlet", real(0, Bound::kExcluded), LONGHAUL_FIELD(scenario.data.dirichlet)));
+  keys.push_back(row("data", "dirichlet", real_above(0), LONGHAUL_FIELD(scenario.data.dirichlet)));
 }
 
 void add_train(std::vector<ScenarioKey>& keys) {
   keys.push_back(row("train", "batch", whole(1, kMillion), LONGHAUL_FIELD(scenario.train.batch)));
-  keys.push_back(row("train", "lr", real(0, Bound::kExcluded), LONGHAUL_FIELD(scenario.train.lr)));
+  keys.push_back(row("train", "lr", real_above(0), LONGHAUL_FIELD(scenario.train.lr)));
   keys.push_back(
       row("train", "schedule",
           one_of<LrShape>({{"constant", LrShape::kConstant}, {"cosine", LrShape::kCosine}}),
@@ -104,17 +103,16 @@ void add_train(std::vector<ScenarioKey>& keys) {
                                             {"nesterov", OptimizerKind::kNesterov},
                                             {"adamw", OptimizerKind::kAdamW}}),
                      LONGHAUL_FIELD(scenario.train.optimizer)));
-  keys.push_back(row("train", "momentum", real(0, Bound::kIncluded, 0.9999),
-                     LONGHAUL_FIELD(scenario.train.momentum)));
-  keys.push_back(row("train", "weight_decay", real(0, Bound::kIncluded),
-                     LONGHAUL_FIELD(scenario.train.weight_decay)));
   keys.push_back(
-      row("train", "clip", real(0, Bound::kIncluded), LONGHAUL_FIELD(scenario.train.clip)));
+      row("train", "momentum", real_from(0, 0.9999), LONGHAUL_FIELD(scenario.train.momentum)));
+  keys.push_back(
+      row("train", "weight_decay", real_from(0), LONGHAUL_FIELD(scenario.train.weight_decay)));
+  keys.push_back(row("train", "clip", real_from(0), LONGHAUL_FIELD(scenario.train.clip)));
   keys.push_back(
       row("train", "steps", whole(1, 100 * kMillion), LONGHAUL_FIELD(scenario.train.steps)));
   keys.push_back(row("train", "seed", whole(0, kUnlimited), LONGHAUL_FIELD(scenario.train.seed)));
-  keys.push_back(row("train", "step_time", duration(Bound::kExcluded),
-                     LONGHAUL_FIELD(scenario.train.step_time)));
+  keys.push_back(
+      row("train", "step_time", positive_duration(), LONGHAUL_FIELD(scenario.train.step_time)));
   keys.push_back(with_fallback(
       row("train", "stop", one_of<StopAt>({{"steps", StopAt::kSteps}, {"target", StopAt::kTarget}}),
           LONGHAUL_FIELD(scenario.train.stop)),
@@ -132,8 +130,7 @@ void add_eval_and_target(std::vector<ScenarioKey>& keys) {
                                      {name_of(Metric::kLoss), Metric::kLoss}}),
                      LONGHAUL_FIELD(scenario.target.metric)));
   keys.push_back(with_fallback(
-      row("target", "value", real(0, Bound::kExcluded), LONGHAUL_FIELD(scenario.target.value)),
-      "required"));
+      row("target", "value", real_above(0), LONGHAUL_FIELD(scenario.target.value)), "required"));
 }
 
 // [link], and the same keys in [[replica]], which go over it.
@@ -144,11 +141,11 @@ void add_link(std::vector<ScenarioKey>& keys, const char* table, Link link) {
   };
   keys.push_back(row(table, "up", bandwidth(), field(&LinkOptions::up)));
   keys.push_back(row(table, "down", bandwidth(), field(&LinkOptions::down)));
-  keys.push_back(row(table, "latency", duration(Bound::kIncluded), field(&LinkOptions::latency)));
+  keys.push_back(row(table, "latency", duration(), field(&LinkOptions::latency)));
   keys.push_back(path_row(row(table, "trace", any_text("a file: CSV t_s,mbps or Mahimahi"),
                               field(&LinkOptions::trace))));
-  keys.push_back(row(table, "markov_spread", real(0, Bound::kIncluded, 0.99),
-                     field(&LinkOptions::markov_spread)));
+  keys.push_back(
+      row(table, "markov_spread", real_from(0, 0.99), field(&LinkOptions::markov_spread)));
   keys.push_back(
       row(table, "markov_dwell", duration_from(Seconds(0.001)), field(&LinkOptions::markov_dwell)));
 }
@@ -159,10 +156,9 @@ void add_replica(std::vector<ScenarioKey>& keys) {
   add_link(keys, "replica", LONGHAUL_FIELD(replica.link));
   for (std::size_t i = first; i < keys.size(); ++i) keys[i].fallback = "link." + keys[i].name;
   keys.push_back(with_fallback(
-      row("replica", "step_time", duration(Bound::kExcluded), LONGHAUL_FIELD(replica.step_time)),
+      row("replica", "step_time", positive_duration(), LONGHAUL_FIELD(replica.step_time)),
       "train.step_time"));
-  keys.push_back(
-      row("replica", "weight", real(1e-6, Bound::kIncluded, 1e6), LONGHAUL_FIELD(replica.weight)));
+  keys.push_back(row("replica", "weight", real_from(1e-6, 1e6), LONGHAUL_FIELD(replica.weight)));
 }
 
 void add_recipe(std::vector<ScenarioKey>& keys) {
@@ -173,10 +169,9 @@ void add_recipe(std::vector<ScenarioKey>& keys) {
                      LONGHAUL_FIELD(recipe.period_steps)));
   keys.push_back(row("recipe", "codec", codec_name(), LONGHAUL_FIELD(recipe.codec)));
   keys.push_back(row("recipe", "merge", one_of(merge_names()), LONGHAUL_FIELD(recipe.merge)));
-  keys.push_back(with_fallback(
-      row("recipe", "lr", real(0, Bound::kExcluded), LONGHAUL_FIELD(recipe.lr)), "train.lr"));
   keys.push_back(
-      row("recipe", "outer_lr", real(0, Bound::kExcluded), LONGHAUL_FIELD(recipe.outer_lr)));
+      with_fallback(row("recipe", "lr", real_above(0), LONGHAUL_FIELD(recipe.lr)), "train.lr"));
+  keys.push_back(row("recipe", "outer_lr", real_above(0), LONGHAUL_FIELD(recipe.outer_lr)));
   keys.push_back(row("recipe", "residual_decay", ratio(), LONGHAUL_FIELD(recipe.residual_decay)));
 }
 

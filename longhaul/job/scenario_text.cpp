@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "longhaul/job/recipe_choice.h"
+#include "longhaul/job/job.h"
 #include "longhaul/job/scenario_keys.h"
 
 namespace longhaul {
@@ -25,17 +25,15 @@ std::string table_lines(const std::vector<ScenarioKey>& keys, const std::string&
 
 // "# static: codec top_k/bf16, keep ratio 0.05, delay 3, period 1, merge late, lr 0.02".
 std::string recipe_comment(const Scenario& scenario, const std::string& text) {
-  const Result<RecipeChoice> choice = parse_recipe_choice(text);
-  if (!choice.ok()) return "";
-  const Result<ChosenRecipe> chosen = chosen_recipe(scenario, *choice);
-  if (!chosen.ok()) return "";
-  const Recipe& recipe = chosen->recipe;
+  const Result<Job> job = make_job(scenario, text, scenario.train.seed);
+  if (!job.ok()) return "";
+  const Recipe& recipe = job->recipe;
   std::string line = "# " + text + ": codec " + recipe.codec.name();
   if (recipe.planner == PlannerKind::kNone)
     line += ", " + plan_text(recipe.plan);
   else
     line += ", its planner chooses the rest";
-  return line + formatted(", lr %g", chosen->lr) + '\n';
+  return line + formatted(", lr %g", job->lr) + '\n';
 }
 
 // [[replica]] tables; equal neighbours share one.

@@ -9,9 +9,9 @@
 namespace longhaul {
 
 Result<Scenario> scenario_of(const TaskOptions& request, const Catalogue& catalogue) {
-  Result<std::vector<Setting>> settings = parse_settings(request.settings);
-  if (!settings.ok()) return std::move(settings).error().within("--set");
-  return load_scenario(request.scenario, catalogue, *settings);
+  Status are_settings = check_settings(request.settings);
+  if (!are_settings.ok()) return std::move(are_settings).error().within("--set");
+  return load_scenario(request.scenario, catalogue, request.settings);
 }
 
 Result<std::string> config_text(const TaskOptions& request, const std::vector<std::string>& recipes,
@@ -40,17 +40,12 @@ Result<v1::Task> task_of(const TaskOptions& request, const Catalogue& catalogue)
 }
 
 Result<Job> job_of(const v1::Task& task, const Catalogue& catalogue) {
-  const std::vector<Setting> settings =
-      LONGHAUL_TRY(parse_settings({task.settings().begin(), task.settings().end()}));
+  const std::vector<std::string> settings(task.settings().begin(), task.settings().end());
+  LONGHAUL_TRY(check_settings(settings));
   Scenario scenario = LONGHAUL_TRY(
       parse_scenario(task.scenario(), task.scenario_name() + ".toml", settings, catalogue));
-  const RecipeChoice choice = LONGHAUL_TRY(parse_recipe_choice(task.recipe()));
-  ChosenRecipe chosen = LONGHAUL_TRY(chosen_recipe(scenario, choice));
   scenario.train.seed = task.seed();
-  return Job{.scenario = std::move(scenario),
-             .recipe = std::move(chosen),
-             .recipe_text = task.recipe(),
-             .seed = task.seed()};
+  return make_job(scenario, task.recipe(), task.seed());
 }
 
 }  // namespace longhaul

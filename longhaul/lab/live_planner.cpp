@@ -23,14 +23,15 @@ Bandwidth truth(const RateTrace& rate, Seconds time) {
 LivePlanner::LivePlanner(const PlannerOptions& options, const Scenario& scenario,
                          const std::vector<SimulatedPeer>& peers, RoundSizes sizes)
     : planner_(make_planner(options, std::move(sizes))),
-      knows_links_(options.kind == PlannerKind::kClairvoyant) {
+      knows_links_(options.kind == PlannerKind::kClairvoyant),
+      peers_(peers) {
   for (const SimulatedPeer& peer : peers) {
-    const ReplicaOptions& replica = scenario.replicas[links_.size()];
-    Link& link = links_.emplace_back(Link{.model = peer.link});
-    link.measured.compute.add(replica.step_time);  // paced, so every step takes this long
-    link.measured.latency = replica.link.latency;  // half a ping, which nothing delays
-    link.measured.up.add(probe(peer.link.up, Seconds(0)));
-    link.measured.down.add(probe(peer.link.down, Seconds(0)));
+    const ReplicaOptions& replica = scenario.replicas[measured_.size()];
+    Measured& measured = measured_.emplace_back();
+    measured.compute.add(replica.step_time);  // paced, so every step takes this long
+    measured.latency = replica.link.latency;  // half a ping, which nothing delays
+    measured.up.add(probe(peer.link.up, Seconds(0)));
+    measured.down.add(probe(peer.link.down, Seconds(0)));
   }
   adopt(0, Seconds(0), planner_->first(conditions(Seconds(0))));
 }
@@ -53,7 +54,7 @@ void LivePlanner::note(const Transfer& transfer) {
 void LivePlanner::learn_until(Seconds time) {
   std::erase_if(seen_, [&](const Transfer& transfer) {
     if (transfer.end > time) return false;
-    Measured& measured = links_[transfer.replica].measured;
+    Measured& measured = measured_[transfer.replica];
     (transfer.is_up ? measured.up : measured.down)
         .add({.bytes = static_cast<double>(transfer.bytes),
               .duration = transfer.end - transfer.first_byte});
@@ -67,11 +68,11 @@ Conditions LivePlanner::conditions(Seconds time) const {
                                           : time + decisions_.back().predicted_step_time *
                                                        (0.5 * (plan_.delay_steps + 1));
   Conditions all;
-  for (const Link& link : links_) {
-    all.push_back(link.measured.conditions());
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    all.push_back(measured_[i].conditions());
     if (!knows_links_) continue;
-    all.back().up = truth(link.model.up, then);
-    all.back().down = truth(link.model.down, then);
+    all.back().up = truth(peers_[i].link.up, then);
+    all.back().down = truth(peers_[i].link.down, then);
   }
   return all;
 }

@@ -34,19 +34,15 @@ class LivePlanner {
   [[nodiscard]] const std::vector<PlanPoint>& decisions() const { return decisions_; }
 
  private:
-  struct Link {
-    LinkModel model;
-    Measured measured{};
-  };
-
   void learn_until(Seconds time);
   [[nodiscard]] Conditions conditions(Seconds time) const;
   void adopt(std::size_t step, Seconds time, const Decision& decision);
 
   std::unique_ptr<Planner> planner_;
   bool knows_links_;
-  std::vector<Link> links_;
-  std::deque<Transfer> seen_;  // those that may not have ended yet as far as the hub knows
+  std::vector<SimulatedPeer> peers_;
+  std::vector<Measured> measured_;  // of each peer's link
+  std::deque<Transfer> seen_;       // those that may not have ended yet as far as the hub knows
   Plan plan_;
   std::vector<PlanPoint> decisions_;
 };

@@ -20,15 +20,15 @@ std::string rounded(Seconds time) {
 
 }  // namespace
 
-Progress::Progress(std::ostream& out, Style style, const Clock& clock, std::size_t runs,
+Progress::Progress(std::ostream& out, bool is_terminal, const Clock& clock, std::size_t runs,
                    std::size_t steps)
     : out_(out),
-      style_(style),
+      is_terminal_(is_terminal),
       clock_(clock),
       runs_(runs),
       steps_(steps),
       start_(clock.now()),
-      next_(style == Style::kPlainLines ? time_after(start_, kBeforeTheFirstLine) : start_) {}
+      next_(is_terminal ? start_ : time_after(start_, kBeforeTheFirstLine)) {}
 
 void Progress::start_run(const std::string& name) { name_ = name; }
 
@@ -45,15 +45,15 @@ std::string Progress::line(std::size_t steps_done) const {
 
 void Progress::step(std::size_t steps_done) {
   if (clock_.now() < next_) return;
-  const bool rewrites = style_ == Style::kRewrittenLine;
-  out_ << (rewrites ? "\r\033[K" : "") << line(steps_done) << (rewrites ? "" : "\n") << std::flush;
-  next_ = time_after(clock_.now(), rewrites ? kBetweenRewrites : kBetweenLines);
+  out_ << (is_terminal_ ? "\r\033[K" : "") << line(steps_done) << (is_terminal_ ? "" : "\n")
+       << std::flush;
+  next_ = time_after(clock_.now(), is_terminal_ ? kBetweenRewrites : kBetweenLines);
 }
 
 void Progress::finish_run() { ++runs_done_; }
 
 void Progress::clear() {
-  if (style_ == Style::kRewrittenLine) out_ << "\r\033[K" << std::flush;
+  if (is_terminal_) out_ << "\r\033[K" << std::flush;
 }
 
 }  // namespace longhaul::lab

@@ -12,10 +12,9 @@ namespace longhaul::lab {
 
 class Progress {
  public:
-  enum class Style : std::uint8_t { kRewrittenLine, kPlainLines };
-
   // `runs` of `steps` steps each; the clock and `out` outlive it.
-  Progress(std::ostream& out, Style style, const Clock& clock, std::size_t runs, std::size_t steps);
+  Progress(std::ostream& out, bool is_terminal, const Clock& clock, std::size_t runs,
+           std::size_t steps);
 
   void start_run(const std::string& name);
   void step(std::size_t steps_done);
@@ -26,7 +25,7 @@ class Progress {
   [[nodiscard]] std::string line(std::size_t steps_done) const;
 
   std::ostream& out_;
-  const Style style_;
+  const bool is_terminal_;
   const Clock& clock_;
   const std::size_t runs_;
   const std::size_t steps_;

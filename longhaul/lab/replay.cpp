@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "longhaul/job/recipe_choice.h"
 #include "longhaul/lab/links.h"
 #include "longhaul/lab/run.h"
 #include "longhaul/lab/timekeeper.h"
@@ -100,9 +101,9 @@ Result<RunResult> replay(const Scenario& scenario, RunResult run) {
                                std::to_string(wire.up.size()));
     }
   }
-  const RecipeChoice choice = LONGHAUL_TRY(parse_recipe_choice(run.recipe));
+  (void)LONGHAUL_TRY(recipe_settings(run.recipe));
   Result<std::vector<SimulatedPeer>> peers = free_peers_of(scenario);
-  if (!find_recipe(choice.name)->is_free) peers = peers_of(scenario, run.seed);
+  if (!find_recipe(recipe_name(run.recipe))->is_free) peers = peers_of(scenario, run.seed);
   if (!peers.ok()) return peers.error();
   run.timeline.clear();
   run.spent.clear();

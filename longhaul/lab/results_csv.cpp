@@ -21,9 +21,9 @@ std::string csv_field(const Json& value) {
 }  // namespace
 
 std::string results_csv(const Scenario& scenario, const std::vector<RunResult>& runs) {
-  const Json results = results_json(scenario, runs, Curves::kLeftOut);
+  const Json results = results_json(scenario, runs);
   // An empty run, whose row only gives the columns.
-  const Json columns = results_json(scenario, {RunResult{}}, Curves::kLeftOut).at("runs").at(0);
+  const Json columns = results_json(scenario, {RunResult{}}).at("runs").at(0);
   std::string csv = "scenario,clock";
   for (const auto& [key, value] : columns.items()) {
     if (!value.is_array()) csv += ',' + key;

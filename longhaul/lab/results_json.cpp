@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "longhaul/lab/run_json.h"
+#include "longhaul/telemetry/event_log.h"
 
 namespace longhaul::lab {
 namespace {
@@ -151,21 +152,12 @@ Result<bool> take_event(const Json& event, RunResult& run) {
 
 }  // namespace
 
-Json results_json(const Scenario& scenario, const std::vector<RunResult>& runs, Curves curves) {
+Json results_json(const Scenario& scenario, const std::vector<RunResult>& runs) {
   Json list = Json::array();
   for (const RunResult& run : runs) {
     Json json = run_json(run);
     json["plans"] = Json::array();
     for (const PlanPoint& point : run.plans) json["plans"].push_back(plan_point_json(point));
-    if (curves == Curves::kIncluded) {
-      json["evaluations"] = Json::array();
-      for (const EvalPoint& point : run.evaluations)
-        json["evaluations"].push_back(evaluation_json(point));
-      json["losses"] = Json::array();
-      for (const StepPoint& point : run.losses) json["losses"].push_back(step_json(point));
-      json["rates"] = Json::array();
-      for (const RatePoint& point : run.rates) json["rates"].push_back(rate_json(point));
-    }
     list.push_back(std::move(json));
   }
   return {
@@ -174,6 +166,21 @@ Json results_json(const Scenario& scenario, const std::vector<RunResult>& runs, 
       {"clock", is_rehearsal(runs) ? "real" : "virtual"},
       {"target", {{"metric", name_of(scenario.target.metric)}, {"value", scenario.target.value}}},
       {"runs", std::move(list)}};
+}
+
+Json results_json_with_curves(const Scenario& scenario, const std::vector<RunResult>& runs) {
+  Json results = results_json(scenario, runs);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    Json& json = results["runs"][i];
+    json["evaluations"] = Json::array();
+    for (const EvalPoint& point : runs[i].evaluations)
+      json["evaluations"].push_back(evaluation_json(point));
+    json["losses"] = Json::array();
+    for (const StepPoint& point : runs[i].losses) json["losses"].push_back(step_json(point));
+    json["rates"] = Json::array();
+    for (const RatePoint& point : runs[i].rates) json["rates"].push_back(rate_json(point));
+  }
+  return results;
 }
 
 Json verdict_json(const Verdict& verdict) {
@@ -191,18 +198,20 @@ Json verdict_json(const Verdict& verdict) {
           {"judged", std::move(list)}};
 }
 
-void write_run_events(EventLog& log, const RunResult& run) {
-  log.write("run_started",
-            {{"recipe", run.recipe}, {"settings", run.settings}, {"seed", run.seed}});
-  for (const PlanPoint& point : run.plans) log.write("plan", plan_point_json(point));
+void write_run_events(std::ostream& out, const RunResult& run) {
+  write_event(out, "run_started",
+              {{"recipe", run.recipe}, {"settings", run.settings}, {"seed", run.seed}});
+  for (const PlanPoint& point : run.plans) write_event(out, "plan", plan_point_json(point));
   for (std::size_t i = 0; i < run.losses.size(); ++i) {
-    log.write("step", i < run.wire.size() ? wire_json(run.losses[i], run.wire[i])
-                                          : step_json(run.losses[i]));
+    write_event(
+        out, "step",
+        i < run.wire.size() ? wire_json(run.losses[i], run.wire[i]) : step_json(run.losses[i]));
   }
-  for (const EvalPoint& point : run.evaluations) log.write("evaluation", evaluation_json(point));
-  for (const Span& span : run.timeline) log.write("activity", span_json(span));
-  for (const RatePoint& point : run.rates) log.write("rate", rate_json(point));
-  log.write("run_finished", run_json(run));
+  for (const EvalPoint& point : run.evaluations)
+    write_event(out, "evaluation", evaluation_json(point));
+  for (const Span& span : run.timeline) write_event(out, "activity", span_json(span));
+  for (const RatePoint& point : run.rates) write_event(out, "rate", rate_json(point));
+  write_event(out, "run_finished", run_json(run));
 }
 
 Result<std::vector<RunResult>> read_run_events(std::istream& in) {

@@ -40,11 +40,9 @@ class Run {
 
  private:
   Status set_up() {
-    const ChosenRecipe chosen = LONGHAUL_TRY(chosen_recipe(scenario_, request_.recipe));
-    recipe_ = chosen.recipe;
-    lr_ = chosen.lr;
+    job_ = LONGHAUL_TRY(make_job(scenario_, request_.recipe, request_.seed));
     Result<std::vector<SimulatedPeer>> peers = free_peers_of(scenario_);
-    if (!recipe_.is_free) peers = peers_of(scenario_, request_.seed);
+    if (!job_.recipe.is_free) peers = peers_of(scenario_, request_.seed);
     if (!peers.ok()) return peers.error();
     network_ = std::make_unique<SimulatedNetwork>(*peers, workers_);
     network_->on_transfer([this](const Transfer& transfer) {
@@ -54,13 +52,9 @@ class Run {
     std::vector<Seconds> latencies;
     for (const SimulatedPeer& peer : *peers) latencies.push_back(peer.link.latency);
     times_ = std::make_unique<Timekeeper>(result_, std::move(latencies));
-    EngineOptions options = LONGHAUL_TRY(engine_options({.scenario = scenario_,
-                                                         .recipe = {.recipe = recipe_, .lr = lr_},
-                                                         .recipe_text = request_.recipe.text,
-                                                         .seed = request_.seed},
-                                                        workload_.layers()));
-    if (recipe_.planner != PlannerKind::kNone) start_planner(*peers, options);
-    if (recipe_.is_two_way)
+    EngineOptions options = LONGHAUL_TRY(engine_options(job_, workload_.layers()));
+    if (job_.recipe.planner != PlannerKind::kNone) start_planner(*peers, options);
+    if (job_.recipe.is_two_way)
       network_->compress_means(
           make_mean_compressor(options, workload_.initial_parameters().size(), workers_));
     for (options.slot = 0; options.slot < scenario_.replicas.size(); ++options.slot) {
@@ -78,8 +72,7 @@ class Run {
     network_->save(state);
     times_->save(state);
     std::ostringstream events;
-    EventLog log(events);
-    write_run_events(log, result_);
+    write_run_events(events, result_);
     const std::string text = events.str();
     const auto bytes = std::as_bytes(std::span(text));
     state.blobs[kSoFar].assign(bytes.begin(), bytes.end());
@@ -107,8 +100,8 @@ class Run {
   }
 
   void start_planner(const std::vector<SimulatedPeer>& peers, EngineOptions& options) {
-    const RoundSizes sizes(recipe_.codec, workload_.initial_parameters().size(), peers.size(), {},
-                           recipe_.means_down(), workload_.layers());
+    const RoundSizes sizes(job_.recipe.codec, workload_.initial_parameters().size(), peers.size(),
+                           {}, job_.recipe.means_down(), workload_.layers());
     planner_ = std::make_unique<LivePlanner>(planner_options(options), scenario_, peers, sizes);
     options.recipe.plan = planner_->plan();
     network_->plan_with([this](const ClosedRound& round) { return planner_->round_closed(round); });
@@ -210,9 +203,9 @@ class Run {
   }
 
   void describe(std::span<const float> shared) {
-    result_.recipe = request_.recipe.text;
+    result_.recipe = job_.recipe_text;
     result_.seed = request_.seed;
-    result_.lr = lr_;
+    result_.lr = job_.lr;
     result_.replicas = seats_.size();
     result_.parameters = shared.size();
     result_.steps = result_.losses.size();
@@ -220,7 +213,7 @@ class Run {
     result_.bytes_down = network_->bytes_down();
     result_.digest = digest_text(shared);
     result_.plan = seats_[0]->engine().plan();
-    result_.codec = recipe_.codec.name();
+    result_.codec = job_.recipe.codec.name();
     if (planner_) result_.plans = planner_->decisions();
     fill_in_times(scenario_, result_);
   }
@@ -229,8 +222,7 @@ class Run {
   const RunOptions& request_;
   Workload& workload_;
   Workers& workers_;
-  Recipe recipe_;
-  double lr_ = 0;
+  Job job_;
   std::unique_ptr<SimulatedNetwork> network_;
   std::unique_ptr<LivePlanner> planner_;  // nothing: the plan is fixed
   std::vector<std::unique_ptr<Seat>> seats_;

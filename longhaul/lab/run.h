@@ -8,7 +8,6 @@
 #include "longhaul/base/result.h"
 #include "longhaul/base/state.h"
 #include "longhaul/base/workers.h"
-#include "longhaul/job/recipe_choice.h"
 #include "longhaul/job/scenario.h"
 #include "longhaul/lab/results.h"
 #include "longhaul/sync/learner.h"
@@ -16,7 +15,7 @@
 namespace longhaul::lab {
 
 struct RunOptions {
-  RecipeChoice recipe;
+  std::string recipe;  // "dd-ef-sgd:delay_steps=3"
   std::uint64_t seed = 1;
   // Called after every step; returning false ends the run early (Ctrl-C).
   std::function<bool(std::size_t steps_done, std::size_t steps)> progress;

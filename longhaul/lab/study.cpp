@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "longhaul/base/text.h"
+#include "longhaul/job/job.h"
 
 namespace longhaul::lab {
 namespace {
@@ -14,14 +15,15 @@ constexpr std::size_t kMostPoints = 10'000;
 Error wrong_use(const std::string& what) { return Error{ErrorCode::kInvalidArgument, what}; }
 
 // All combinations of the axes, the last one running fastest.
-std::vector<std::vector<Setting>> combinations(const std::vector<GridAxis>& grid) {
-  std::vector<std::vector<Setting>> all{{}};
-  for (const GridAxis& axis : grid) {
-    std::vector<std::vector<Setting>> longer;
-    for (const std::vector<Setting>& start : all) {
-      for (const std::string& value : axis.values) {
+std::vector<std::vector<std::string>> combinations(
+    const std::vector<std::vector<std::string>>& grid) {
+  std::vector<std::vector<std::string>> all{{}};
+  for (const std::vector<std::string>& axis : grid) {
+    std::vector<std::vector<std::string>> longer;
+    for (const std::vector<std::string>& start : all) {
+      for (const std::string& setting : axis) {
         longer.push_back(start);
-        longer.back().push_back({.key = axis.key, .value = value});
+        longer.back().push_back(setting);
       }
     }
     all = std::move(longer);
@@ -29,65 +31,57 @@ std::vector<std::vector<Setting>> combinations(const std::vector<GridAxis>& grid
   return all;
 }
 
-std::string text_of(const std::vector<Setting>& settings) {
-  std::string text;
-  for (const Setting& setting : settings)
-    text += (text.empty() ? "" : " ") + setting.key + '=' + setting.value;
-  return text;
-}
-
-Result<std::vector<RecipeChoice>> choices_of(const StudyOptions& request,
-                                             const Scenario& scenario) {
+Result<std::vector<std::string>> recipes_of(const StudyOptions& request, const Scenario& scenario) {
   std::vector<std::string> texts = request.recipes.empty() ? scenario.recipes : request.recipes;
   if (texts.empty()) texts = {"auto"};
-  std::vector<RecipeChoice> choices;
-  for (const std::string& text : texts) {
-    RecipeChoice choice = LONGHAUL_TRY(parse_recipe_choice(text));
-    (void)LONGHAUL_TRY(chosen_recipe(scenario, choice));
-    if (std::ranges::find(choices, text, &RecipeChoice::text) != choices.end())
-      return wrong_use("--recipe: expected each recipe once, got " + text + " twice");
-    choices.push_back(std::move(choice));
+  for (auto text = texts.begin(); text != texts.end(); ++text) {
+    (void)LONGHAUL_TRY(make_job(scenario, *text, scenario.train.seed));
+    if (std::find(texts.begin(), text, *text) != text)
+      return wrong_use("--recipe: expected each recipe once, got " + *text + " twice");
   }
-  return choices;
+  return texts;
 }
 
 }  // namespace
 
-Result<std::vector<StudyPoint>> study_points(const StudyOptions& request) {
+Result<std::vector<Scenario>> study_points(const StudyOptions& request) {
   std::size_t count = 1;
-  for (const GridAxis& axis : request.grid) {
-    count *= axis.values.size();
+  for (const std::vector<std::string>& axis : request.grid) {
+    count *= axis.size();
     if (count > kMostPoints)
       return wrong_use("--grid: expected at most " + std::to_string(kMostPoints) +
                        " combinations, got more");
   }
-  std::vector<StudyPoint> points;
-  for (const std::vector<Setting>& chosen : combinations(request.grid)) {
-    std::vector<Setting> settings = request.settings;
+  std::vector<Scenario> points;
+  for (const std::vector<std::string>& chosen : combinations(request.grid)) {
+    std::vector<std::string> settings = request.settings;
     settings.insert(settings.end(), chosen.begin(), chosen.end());
     Scenario scenario = LONGHAUL_TRY(load_scenario(request.scenario, request.catalogue, settings));
-    std::vector<RecipeChoice> recipes = LONGHAUL_TRY(choices_of(request, scenario));
+    scenario.recipes = LONGHAUL_TRY(recipes_of(request, scenario));
+    for (const std::string& setting : chosen)
+      scenario.search += (scenario.search.empty() ? "" : " ") + setting;
     std::vector<std::uint64_t> seeds = request.seeds;
     if (seeds.empty()) seeds = {scenario.train.seed};
     for (const std::uint64_t seed : seeds) {
-      points.push_back({scenario, text_of(chosen), seed, recipes});
-      points.back().scenario.train.seed = seed;
+      scenario.train.seed = seed;
+      points.push_back(scenario);
     }
   }
   return points;
 }
 
-Result<GridAxis> parse_grid_axis(std::string_view text) {
-  const Result<Setting> setting = parse_setting(text);
-  GridAxis axis;
-  if (setting.ok()) axis = {.key = setting->key, .values = split_list(setting->value)};
-  if (axis.values.empty())
-    return wrong_use("expected table.key=value,value, got " + std::string(text));
-  for (auto value = axis.values.begin(); value != axis.values.end(); ++value) {
-    if (std::find(axis.values.begin(), value, *value) != value)
-      return wrong_use(axis.key + ": expected each value once, got " + *value + " twice");
+Result<std::vector<std::string>> parse_grid_axis(std::string_view text) {
+  const std::string key(text.substr(0, text.find('=')));
+  std::vector<std::string> values;
+  if (check_settings({std::string(text)}).ok()) values = split_list(text.substr(key.size() + 1));
+  if (values.empty()) return wrong_use("expected table.key=value,value, got " + std::string(text));
+  std::vector<std::string> settings;
+  for (const std::string& value : values) {
+    settings.push_back(key + '=' + value);
+    if (std::ranges::count(settings, settings.back()) > 1)
+      return wrong_use(key + ": expected each value once, got " + value + " twice");
   }
-  return axis;
+  return settings;
 }
 
 Result<std::vector<std::uint64_t>> parse_seeds(std::string_view text) {

@@ -27,28 +27,26 @@ Seconds step_time_slope(const RunResult& run) {
 
 constexpr std::size_t kRatePoints = 200;
 
-struct Carried {
-  double bytes = 0;
-  double seconds = 0;
-};
-
-// The rate of the slowest line; 0 where none carried anything.
-double least_rate(const std::vector<Carried>& lines) {
+// The rate of the slowest line; 0 where none carried anything. Both are by replica.
+double least_rate(const std::vector<double>& bytes, const std::vector<double>& seconds) {
   double least = 0;
-  for (const Carried& line : lines) {
-    if (!(line.seconds > 0)) continue;
-    const double rate = 8 * line.bytes / line.seconds;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (!(seconds[i] > 0)) continue;
+    const double rate = 8 * bytes[i] / seconds[i];
     least = least > 0 ? std::min(least, rate) : rate;
   }
   return least;
 }
 
-void add_carried(const std::vector<double>& bytes, const std::vector<double>& seconds,
-                 std::vector<Carried>& lines) {
-  for (std::size_t i = 0; i < std::min(bytes.size(), seconds.size()); ++i) {
-    lines.resize(std::max(lines.size(), i + 1));
-    lines[i].bytes += bytes[i];
-    lines[i].seconds += seconds[i];
+// Leaves out bytes of which the time on the line is not known.
+void add_line(const std::vector<double>& bytes, const std::vector<double>& seconds,
+              std::vector<double>& sum_bytes, std::vector<double>& sum_seconds) {
+  const std::size_t known = std::min(bytes.size(), seconds.size());
+  sum_bytes.resize(std::max(sum_bytes.size(), known));
+  sum_seconds.resize(sum_bytes.size());
+  for (std::size_t i = 0; i < known; ++i) {
+    sum_bytes[i] += bytes[i];
+    sum_seconds[i] += seconds[i];
   }
 }
 
@@ -58,18 +56,17 @@ std::vector<RatePoint> rates_of(const RunResult& run) {
   const std::size_t steps = std::min(run.wire.size(), run.losses.size());
   const std::size_t group = std::max<std::size_t>(1, (steps + kRatePoints - 1) / kRatePoints);
   for (std::size_t from = 0; from < steps; from += group) {
-    std::vector<Carried> up;
-    std::vector<Carried> down;
+    RoundWire sum;
     const std::size_t to = std::min(steps, from + group);
     for (std::size_t step = from; step < to; ++step) {
       for (const auto& [part, wire] : run.wire[step]) {
-        add_carried(wire.up, wire.up_line_s, up);
-        add_carried(wire.down, wire.down_line_s, down);
+        add_line(wire.up, wire.up_line_s, sum.up, sum.up_line_s);
+        add_line(wire.down, wire.down_line_s, sum.down, sum.down_line_s);
       }
     }
     const RatePoint point{.time = run.losses[to - 1].time,
-                          .up_bits_per_s = least_rate(up),
-                          .down_bits_per_s = least_rate(down)};
+                          .up_bits_per_s = least_rate(sum.up, sum.up_line_s),
+                          .down_bits_per_s = least_rate(sum.down, sum.down_line_s)};
     if (point.up_bits_per_s > 0) rates.push_back(point);
   }
   return rates;

@@ -41,8 +41,8 @@ void print_event(std::string_view event, const Json& fields) {
   std::cout << event_line(event, fields) + '\n' << std::flush;
 }
 
-void EventLog::write(std::string_view event, const Json& fields) {
-  out_ << event_line(event, fields, std::nullopt) << '\n' << std::flush;
+void write_event(std::ostream& out, std::string_view event, const Json& fields) {
+  out << event_line(event, fields, std::nullopt) << '\n' << std::flush;
 }
 
 Result<std::vector<Json>> read_events(std::istream& in) {

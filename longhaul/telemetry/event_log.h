@@ -28,19 +28,10 @@ std::string event_line(std::string_view event, const nlohmann::ordered_json& fie
 // Writes an event that happens now to standard output, in one piece and at once.
 void print_event(std::string_view event, const nlohmann::ordered_json& fields);
 
-// Events of the lab. Its clock is virtual, so they have no "time": two runs write the same bytes.
-class EventLog {
- public:
-  // Writes to `out`, which outlives it; every event is flushed, so that a run that is killed leaves
-  // what it did.
-  explicit EventLog(std::ostream& out) : out_(out) {}
-
-  // Preconditions as for event_line().
-  void write(std::string_view event, const nlohmann::ordered_json& fields);
-
- private:
-  std::ostream& out_;
-};
+// Writes an event without "time" to a log: two runs on a virtual clock write the same bytes. The
+// event is flushed, so that a run that is killed leaves what it did. Preconditions as for
+// event_line().
+void write_event(std::ostream& out, std::string_view event, const nlohmann::ordered_json& fields);
 
 // All events of a log, each with its key "event". A last line without an end was cut off by a crash
 // and is left out. Any other line that is not an event is an error that names its number.

@@ -28,13 +28,11 @@ TEST(ScenarioText, EveryBuiltInScenarioReadsBackAsItself) {
 }
 
 TEST(ScenarioText, HasWhatWasSetOverTheFile) {
-  const Result<Scenario> scenario = load_scenario("smoke", catalogue_of_tests(),
-                                                  {{"train.lr", "0.123456789"},
-                                                   {"link.up", "1234567bit"},
-                                                   {"train.step_time", "12.3456789ms"},
-                                                   {"title", "a \"quoted\" \\ title"},
-                                                   {"recipe.static.keep_ratio", "1/3"},
-                                                   {"recipes", "static:delay_steps=2,auto"}});
+  const Result<Scenario> scenario =
+      load_scenario("smoke", catalogue_of_tests(),
+                    {"train.lr=0.123456789", "link.up=1234567bit", "train.step_time=12.3456789ms",
+                     "title=a \"quoted\" \\ title", "recipe.static.keep_ratio=1/3",
+                     "recipes=static:delay_steps=2,auto"});
   ASSERT_TRUE(scenario.ok()) << scenario.error().message;
   const std::string text = scenario_toml(*scenario);
   EXPECT_THAT(text, HasSubstr("\nlr = 0.123456789\n"));

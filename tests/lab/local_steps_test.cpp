@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "longhaul/job/job.h"
 #include "longhaul/lab/run.h"
 #include "tests/sync/quadratic_workload.h"
 
@@ -37,7 +38,7 @@ Scenario period_scenario(double alpha, double beta) {
 RunResult run_of_periods(const Scenario& scenario, const std::string& recipe) {
   longhaul::testing::QuadraticWorkload workload(kPeriodElements);
   Workers workers(1);
-  return run(scenario, {.recipe = parse_recipe_choice(recipe).value()}, workload, workers).value();
+  return run(scenario, {.recipe = recipe}, workload, workers).value();
 }
 
 // Time of a period: computing, the lines, or what a loop lasts beyond the steps that hide it,
@@ -78,9 +79,7 @@ TEST(LocalStepsInTheLab, SendOncePerPeriod) {
   EXPECT_EQ(run.plan.period_steps, 4);
 }
 
-Result<ChosenRecipe> choose(const std::string& text) {
-  return chosen_recipe(period_scenario(1, 1), parse_recipe_choice(text).value());
-}
+Result<Job> choose(const std::string& text) { return make_job(period_scenario(1, 1), text, 1); }
 
 TEST(LocalStepsInTheLab, ADelayInPeriodsFollowsThePeriodUnlessItIsSet) {
   EXPECT_EQ(choose("cocod-sgd:period_steps=5")->recipe.plan.delay_steps, 5);
@@ -93,7 +92,7 @@ TEST(LocalStepsInTheLab, AnOuterStepIsLongerWithMoreReplicasUnlessItIsSet) {
   Scenario scenario = period_scenario(1, 1);
   const auto outer_lr = [&](std::size_t replicas, const std::string& recipe) {
     scenario.replicas.resize(replicas, scenario.replicas[0]);
-    return chosen_recipe(scenario, parse_recipe_choice(recipe).value())->recipe.local.outer_lr;
+    return make_job(scenario, recipe, 1)->recipe.local.outer_lr;
   };
   EXPECT_LT(outer_lr(2, "diloco"), outer_lr(4, "diloco"));
   EXPECT_LT(outer_lr(4, "diloco"), outer_lr(8, "diloco"));
@@ -106,10 +105,10 @@ TEST(LocalStepsInTheLab, AnOuterStepIsLongerWithMoreReplicasUnlessItIsSet) {
 TEST(LocalStepsInTheLab, ArePeriodsThatEndWithinTheRun) {
   Scenario scenario = period_scenario(1, 1);
   scenario.train.steps = 30;
-  EXPECT_TRUE(chosen_recipe(scenario, parse_recipe_choice("diloco").value()).ok());
+  EXPECT_TRUE(make_job(scenario, "diloco", 1).ok());
   scenario.train.steps = 29;
   EXPECT_THAT(
-      chosen_recipe(scenario, parse_recipe_choice("diloco").value()).error().message,
+      make_job(scenario, "diloco", 1).error().message,
       HasSubstr("period_steps 30 is longer than the run, train.steps = 29: no round would close"));
 }
 
@@ -143,7 +142,7 @@ TEST(LocalStepsInTheLab, AreRefusedWhereTheyDoNotFit) {
   EXPECT_TRUE(choose("local-sgd:codec=top_k/bf16:keep_ratio=0.1").ok());
   EXPECT_THAT(choose("local-sgd:delay_steps=600").error().message,
               HasSubstr("delay_steps 600 is as long as the run"));
-  EXPECT_THAT(parse_recipe_choice("local-sgd:lr=0.01:lr=0.02").error().message,
+  EXPECT_THAT(choose("local-sgd:lr=0.01:lr=0.02").error().message,
               HasSubstr("each key once, got lr twice"));
   EXPECT_THAT(choose("olco3-tc:merge=anchor").error().message, HasSubstr("may hold nothing back"));
   EXPECT_THAT(choose("auto:codec=threshold/bf16").error().message,

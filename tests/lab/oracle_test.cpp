@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "longhaul/job/recipe_choice.h"
 #include "longhaul/lab/run.h"
 
 namespace longhaul::lab {
@@ -18,9 +19,8 @@ RunResult finished(const std::string& recipe, std::uint64_t seed, double seconds
 TEST(Oracle, EveryFixedPlanIsARecipe) {
   EXPECT_GT(fixed_plans().size(), 30U);
   for (const std::string& plan : fixed_plans()) {
-    const Result<RecipeChoice> choice = parse_recipe_choice(plan);
-    ASSERT_TRUE(choice.ok()) << plan;
-    EXPECT_EQ(choice->name, "static");
+    ASSERT_TRUE(recipe_settings(plan).ok()) << plan;
+    EXPECT_EQ(recipe_name(plan), "static");
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 TEST(Progress, RewritesOneLineOnATerminalAndEstimatesTheTimeLeft) {
   FakeClock clock;
   std::ostringstream out;
-  Progress progress(out, Progress::Style::kRewrittenLine, clock, 2, 100);
+  Progress progress(out, /*is_terminal=*/true, clock, 2, 100);
   progress.start_run("d-sgd");
   clock.advance(Seconds(5));
   progress.step(50);
@@ -26,7 +26,7 @@ TEST(Progress, RewritesOneLineOnATerminalAndEstimatesTheTimeLeft) {
 TEST(Progress, WritesAPlainLineAfterTwoSecondsAndEveryTenElsewhere) {
   FakeClock clock;
   std::ostringstream out;
-  Progress progress(out, Progress::Style::kPlainLines, clock, 1, 100);
+  Progress progress(out, /*is_terminal=*/false, clock, 1, 100);
   progress.start_run("dga");
   for (std::size_t step = 1; step <= 25; ++step) {
     clock.advance(Seconds(1));
@@ -41,7 +41,7 @@ TEST(Progress, WritesAPlainLineAfterTwoSecondsAndEveryTenElsewhere) {
 TEST(Progress, ARunThatStopsEarlyCountsAsAWholeOne) {
   FakeClock clock;
   std::ostringstream out;
-  Progress progress(out, Progress::Style::kRewrittenLine, clock, 2, 100);
+  Progress progress(out, /*is_terminal=*/true, clock, 2, 100);
   progress.start_run("a");
   progress.finish_run();
   progress.start_run("b");

@@ -31,7 +31,7 @@ Scenario small_scenario(double up, Seconds latency) {
 RunResult run_of(const Scenario& scenario, const std::string& recipe) {
   testing::QuadraticWorkload workload(5001);
   Workers workers(1);
-  return run(scenario, {.recipe = parse_recipe_choice(recipe).value()}, workload, workers).value();
+  return run(scenario, {.recipe = recipe}, workload, workers).value();
 }
 
 TEST(Replay, GivesTheTimesOfARunOnThoseLinks) {

@@ -8,14 +8,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "longhaul/telemetry/event_log.h"
 #include "tests/lab/sample_runs.h"
 
 namespace longhaul::lab {
 namespace {
 
 TEST(ResultsJson, HasTheKeysThatTheCommandLinePromises) {
-  const auto json = results_json(sample_scenario(), {sample_run({.recipe = "d-sgd", .seed = 7})},
-                                 Curves::kLeftOut);
+  const auto json = results_json(sample_scenario(), {sample_run({.recipe = "d-sgd", .seed = 7})});
   EXPECT_EQ(json.at("scenario"), "sample");
   const auto& run = json.at("runs").at(0);
   for (const char* key : {"recipe",
@@ -47,8 +47,7 @@ TEST(ResultsJson, HasTheKeysThatTheCommandLinePromises) {
 }
 
 TEST(ResultsJson, HasCurvesWhereAsked) {
-  const auto json =
-      results_json(sample_scenario(), {sample_run({.recipe = "d-sgd"})}, Curves::kIncluded);
+  const auto json = results_json_with_curves(sample_scenario(), {sample_run({.recipe = "d-sgd"})});
   EXPECT_EQ(json.at("runs").at(0).at("evaluations").size(), 20U);
   EXPECT_EQ(json.at("runs").at(0).at("losses").size(), 200U);
 }
@@ -59,14 +58,13 @@ TEST(ResultsJson, WhatIsNotThereIsNull) {
   run.steps_to_target.reset();
   run.final_loss.reset();
   run.final_accuracy = std::numeric_limits<double>::quiet_NaN();
-  const auto json = results_json(sample_scenario(), {run}, Curves::kLeftOut).at("runs").at(0);
+  const auto json = results_json(sample_scenario(), {run}).at("runs").at(0);
   for (const char* key : {"time_to_target_s", "steps_to_target", "final_loss", "final_accuracy"})
     EXPECT_TRUE(json.at(key).is_null()) << key;
 }
 
 TEST(ResultsJson, TellsWhereTheTimeWent) {
-  const auto json =
-      results_json(sample_scenario(), {sample_run({.recipe = "d-sgd"})}, Curves::kLeftOut);
+  const auto json = results_json(sample_scenario(), {sample_run({.recipe = "d-sgd"})});
   EXPECT_EQ(json.at("clock"), "virtual");
   const auto& run = json.at("runs").at(0);
   EXPECT_NEAR(run.at("computing"), 0.0375, 1e-9);  // three replicas of 0.03 s, one of 0.06 s
@@ -101,13 +99,11 @@ TEST(RunEvents, BringARunBackAsItWas) {
   const std::vector<RunResult> runs{sample_run({.recipe = "d-sgd"}),
                                     sample_run({.recipe = "dga", .step_time_s = 0.1, .best = 0.5})};
   std::stringstream text;
-  EventLog log(text);
-  for (const RunResult& run : runs) write_run_events(log, run);
+  for (const RunResult& run : runs) write_run_events(text, run);
   const Result<std::vector<RunResult>> read = read_run_events(text);
   ASSERT_TRUE(read.ok()) << read.error().message;
   const Scenario scenario = sample_scenario();
-  EXPECT_EQ(results_json(scenario, *read, Curves::kIncluded),
-            results_json(scenario, runs, Curves::kIncluded));
+  EXPECT_EQ(results_json_with_curves(scenario, *read), results_json_with_curves(scenario, runs));
   ASSERT_EQ(read->size(), 2U);
   ASSERT_EQ((*read)[1].timeline.size(), runs[1].timeline.size());
   EXPECT_EQ((*read)[1].timeline[3].activity, runs[1].timeline[3].activity);
@@ -128,8 +124,7 @@ TEST(RunEvents, BringTheBytesOfEachRoundBack) {
   run.wire[3][0] = wire_of(30);
   run.wire[3][1] = wire_of(40);
   std::stringstream text;
-  EventLog log(text);
-  write_run_events(log, run);
+  write_run_events(text, run);
   EXPECT_THAT(text.str(), ::testing::HasSubstr("\"bytes_up\":[70.0,2.0]")) << "the sum of a step";
   const Result<std::vector<RunResult>> read = read_run_events(text);
   ASSERT_TRUE(read.ok()) << read.error().message;
@@ -149,8 +144,7 @@ TEST(RunEvents, LossesThatAreNotFiniteStayPointsOfTheCurve) {
   RunResult run = sample_run({.recipe = "d-sgd"});
   run.losses[5].loss = std::numeric_limits<double>::infinity();
   std::stringstream text;
-  EventLog log(text);
-  write_run_events(log, run);
+  write_run_events(text, run);
   const Result<std::vector<RunResult>> read = read_run_events(text);
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ((*read)[0].losses.size(), run.losses.size());
@@ -159,10 +153,9 @@ TEST(RunEvents, LossesThatAreNotFiniteStayPointsOfTheCurve) {
 
 TEST(RunEvents, ARunThatDidNotFinishIsLeftOut) {
   std::stringstream text;
-  EventLog log(text);
-  log.write("run_started", {{"recipe", "d-sgd"}});
-  log.write("step", {{"step", 1}, {"time_s", 0.5}, {"loss", 2.0}});
-  write_run_events(log, sample_run({.recipe = "dga"}));
+  write_event(text, "run_started", {{"recipe", "d-sgd"}});
+  write_event(text, "step", {{"step", 1}, {"time_s", 0.5}, {"loss", 2.0}});
+  write_run_events(text, sample_run({.recipe = "dga"}));
   const Result<std::vector<RunResult>> read = read_run_events(text);
   ASSERT_TRUE(read.ok());
   ASSERT_EQ(read->size(), 1U);
@@ -174,8 +167,7 @@ TEST(RunEvents, KeepThePlansOfARun) {
   run.plan = {.keep_ratio = 0.02, .delay_steps = 6, .period_steps = 3, .merge = Merge::kLate};
   run.plans = {{.step = 4, .plan = run.plan, .reason = "the least time"}};
   std::stringstream text;
-  EventLog log(text);
-  write_run_events(log, run);
+  write_run_events(text, run);
   const Result<std::vector<RunResult>> read = read_run_events(text);
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ((*read)[0].plan, run.plan);
@@ -187,8 +179,7 @@ TEST(RunEvents, APlanBeyondTheLimitsIsAnError) {
   RunResult run = sample_run({.recipe = "d-sgd"});
   run.plan.delay_steps = kMostDelaySteps + 1;
   std::stringstream text;
-  EventLog log(text);
-  write_run_events(log, run);
+  write_run_events(text, run);
   EXPECT_EQ(read_run_events(text).error().message, "plan: delay_steps 10001: expected 0 to 10000");
 }
 

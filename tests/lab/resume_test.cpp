@@ -35,15 +35,14 @@ Result<RunResult> run_with(RunOptions request, const std::string& recipe,
                            const Scenario& scenario = varying_scenario()) {
   testing::QuadraticWorkload workload(501);
   Workers workers(1);
-  request.recipe = parse_recipe_choice(recipe).value();
+  request.recipe = recipe;
   return run(scenario, request, workload, workers);
 }
 
 // All of it: losses, times, evaluations, bytes, the digest.
 std::string events_of(const RunResult& run) {
   std::ostringstream text;
-  EventLog log(text);
-  write_run_events(log, run);
+  write_run_events(text, run);
   return text.str();
 }
 

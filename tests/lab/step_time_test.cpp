@@ -52,10 +52,9 @@ RunResult run_at(const Point& point, const Scenario& scenario) {
   // Random-k: its payloads have the same size in every round, so that the formula has one size to
   // know.
   const std::string codec = point.keep_ratio == 1 ? "dense/fp32" : "random_k/bf16";
-  const RunOptions request{.recipe = {.name = "dd-ef-sgd",
-                                      .settings = {.keep_ratio = point.keep_ratio,
-                                                   .delay_steps = point.delay_steps,
-                                                   .codec = codec}}};
+  const RunOptions request{
+      .recipe = "dd-ef-sgd" + formatted(":keep_ratio=%.17g", point.keep_ratio) +
+                ":delay_steps=" + std::to_string(point.delay_steps) + ":codec=" + codec};
   return run(scenario, request, workload, workers).value();
 }
 

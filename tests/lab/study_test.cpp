@@ -17,23 +17,24 @@ TEST(Study, RunsTheRecipesAndTheSeedOfTheScenarioByDefault) {
   const auto points = study_points(smoke());
   ASSERT_TRUE(points.ok()) << points.error().message;
   ASSERT_EQ(points->size(), 1U);
-  EXPECT_EQ(points->front().seed, 1U);
-  EXPECT_EQ(points->front().settings, "");
-  EXPECT_EQ(points->front().recipes.size(), points->front().scenario.recipes.size());
+  EXPECT_EQ(points->front().train.seed, 1U);
+  EXPECT_EQ(points->front().search, "");
+  const Scenario scenario = load_scenario("smoke", catalogue_of_tests(), {}).value();
+  EXPECT_EQ(points->front().recipes, scenario.recipes);
 }
 
 TEST(Study, CombinesEverySettingOfTheGridWithEverySeed) {
   StudyOptions request = smoke();
   request.seeds = {4, 5};
-  request.grid = {{"train.lr", {"0.1", "0.2"}}, {"train.batch", {"8", "16"}}};
+  request.grid.push_back({"train.lr=0.1", "train.lr=0.2"});
+  request.grid.push_back({"train.batch=8", "train.batch=16"});
   const auto points = study_points(request);
   ASSERT_TRUE(points.ok()) << points.error().message;
   ASSERT_EQ(points->size(), 8U);
-  EXPECT_EQ(points->at(2).settings, "train.lr=0.1 train.batch=16");
-  EXPECT_EQ(points->at(2).scenario.train.lr, 0.1);
-  EXPECT_EQ(points->at(2).scenario.train.batch, 16U);
-  EXPECT_EQ(points->at(3).seed, 5U);
-  EXPECT_EQ(points->at(3).scenario.train.seed, 5U);
+  EXPECT_EQ(points->at(2).search, "train.lr=0.1 train.batch=16");
+  EXPECT_EQ(points->at(2).train.lr, 0.1);
+  EXPECT_EQ(points->at(2).train.batch, 16U);
+  EXPECT_EQ(points->at(3).train.seed, 5U);
 }
 
 TEST(Study, FindsWrongUseBeforeTheFirstRun) {
@@ -44,28 +45,27 @@ TEST(Study, FindsWrongUseBeforeTheFirstRun) {
   EXPECT_THAT(study_points(request).error().message,
               HasSubstr("each recipe once, got d-sgd twice"));
   request = smoke();
-  request.grid = {{"train.lr", {"0.1", "fast"}}};
+  request.grid.push_back({"train.lr=0.1", "train.lr=fast"});
   EXPECT_THAT(study_points(request).error().message, HasSubstr("train.lr=fast"));
 }
 
 TEST(Study, RefusesGridsThatWouldNeverEnd) {
   StudyOptions request = smoke();
-  request.grid.assign(3, {"train.lr", std::vector<std::string>(100, "0.1")});
+  request.grid.assign(3, std::vector<std::string>(100, "train.lr=0.1"));
   EXPECT_THAT(study_points(request).error().message, HasSubstr("--grid"));
 }
 
 TEST(StudyTest, AreReadAsPeopleWriteThem) {
   EXPECT_THAT(*parse_seeds("1, 22"), ElementsAre(1, 22));
-  EXPECT_EQ(parse_setting("data.path=a=b")->value, "a=b");
-  EXPECT_EQ(parse_setting("data.path=")->value, "");
-  EXPECT_THAT(parse_grid_axis("train.lr=1,2")->values, ElementsAre("1", "2"));
+  EXPECT_TRUE(check_settings({"data.path=a=b", "data.path="}).ok());
+  EXPECT_THAT(*parse_grid_axis("train.lr=1,2"), ElementsAre("train.lr=1", "train.lr=2"));
 }
 
 TEST(StudyTest, SayWhatTheyExpect) {
   EXPECT_THAT(parse_seeds("1,x").error().message, HasSubstr("such as 1,2,3, got 1,x"));
   EXPECT_THAT(parse_seeds("").error().message, HasSubstr("got none"));
   EXPECT_THAT(parse_seeds("1,2,1").error().message, HasSubstr("each seed once, got 1 twice"));
-  EXPECT_THAT(parse_setting("lr").error().message, HasSubstr("table.key=value"));
+  EXPECT_THAT(check_settings({"lr"}).error().message, HasSubstr("table.key=value"));
   EXPECT_THAT(parse_grid_axis("train.lr=").error().message, HasSubstr("value,value"));
   EXPECT_THAT(parse_grid_axis("train.lr=0.1, 0.1").error().message,
               HasSubstr("each value once, got 0.1 twice"));

@@ -55,8 +55,7 @@ Scenario lab_scenario() {
 RunResult timed_run(const std::string& recipe) {
   longhaul::testing::QuadraticWorkload workload(kNumbers);
   Workers workers(1);
-  return run(lab_scenario(), {.recipe = parse_recipe_choice(recipe).value()}, workload, workers)
-      .value();
+  return run(lab_scenario(), {.recipe = recipe}, workload, workers).value();
 }
 
 TEST(Timekeeper, AccountsForAllOfTheTimeOfEveryReplica) {

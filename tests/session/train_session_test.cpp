@@ -48,13 +48,12 @@ class NotingObserver final : public SessionObserver {
 };
 
 Job job_of_one() {
-  Job job{.recipe_text = "static"};
-  job.scenario.train.steps = kSteps;
-  job.scenario.train.lr = 0.02;
-  job.scenario.eval = {.every = 5, .samples = 1};
-  job.scenario.replicas.emplace_back();
-  job.recipe = chosen_recipe(job.scenario, parse_recipe_choice(job.recipe_text).value()).value();
-  return job;
+  Scenario scenario;
+  scenario.train.steps = kSteps;
+  scenario.train.lr = 0.02;
+  scenario.eval = {.every = 5, .samples = 1};
+  scenario.replicas.emplace_back();
+  return make_job(scenario, "static", 1).value();
 }
 
 class TrainSessionTest : public ::testing::Test {

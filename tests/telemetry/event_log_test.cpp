@@ -14,9 +14,8 @@ using testing::MatchesRegex;
 
 TEST(EventLog, WritesOneObjectPerLineWithItsNameFirst) {
   std::ostringstream out;
-  EventLog log(out);
-  log.write("step", {{"step", 3}, {"loss", 0.25}});
-  log.write("run_finished", nlohmann::ordered_json::object());
+  write_event(out, "step", {{"step", 3}, {"loss", 0.25}});
+  write_event(out, "run_finished", nlohmann::ordered_json::object());
   EXPECT_EQ(out.str(),
             "{\"event\":\"step\",\"step\":3,\"loss\":0.25}\n{\"event\":\"run_finished\"}\n");
 }
@@ -43,9 +42,8 @@ TEST(Rfc3339, IsUtcWithMillisecondsAlsoBeforeTheEpoch) {
 
 TEST(EventLog, ReadsBackWhatItWrote) {
   std::stringstream text;
-  EventLog log(text);
-  log.write("a", {{"text", "two\nlines"}});
-  log.write("b", {{"value", 0.1}});
+  write_event(text, "a", {{"text", "two\nlines"}});
+  write_event(text, "b", {{"value", 0.1}});
   const auto events = read_events(text);
   ASSERT_TRUE(events.ok()) << events.error().message;
   ASSERT_EQ(events->size(), 2U);
@@ -55,7 +53,7 @@ TEST(EventLog, ReadsBackWhatItWrote) {
 
 TEST(EventLog, TextThatIsNotUtf8DoesNotStopIt) {
   std::stringstream text;
-  EventLog(text).write("a", {{"path", "\xff"}});
+  write_event(text, "a", {{"path", "\xff"}});
   EXPECT_TRUE(read_events(text).ok());
 }
 
