@@ -80,8 +80,8 @@ std::vector<double> seconds_of(const std::vector<Seconds>& times) {
 class LightReplica {
  public:
   LightReplica(const Task& task, HubAccess access, std::optional<std::uint32_t> slot,
-               BookFile& file)
-      : task_(task), access_(std::move(access)), asked_(slot), file_(file) {}
+               std::string book)
+      : task_(task), access_(std::move(access)), asked_(slot), book_(std::move(book)) {}
 
   Status run() {
     const std::unique_ptr<Connector> connector = make_grpc_connector(access_.address, access_.tls);
@@ -93,7 +93,7 @@ class LightReplica {
     if (!engine.ok()) return engine.error();
     engine->slot = place->slot;
     LightLearner learner(place->slot, task_.elements);
-    Book book(file_, place->slot, learner, client);
+    Book book(book_, place->slot, learner, client);
     book.loses_returned = task_.loses_returned;
     Replica replica({.engine = *engine,
                      .workers = workers_,
@@ -181,7 +181,7 @@ class LightReplica {
   const Task& task_;
   HubAccess access_;
   std::optional<std::uint32_t> asked_;
-  BookFile& file_;
+  std::string book_;  // a file
   SystemClock clock_;
   Workers workers_{1};
   TimePoint start_;
@@ -247,7 +247,6 @@ int run(const Arguments& arguments) {
   keep_freed_memory();
   const Result<Task> task = task_for(arguments, accesses->front());
   if (!task.ok()) return complain(task.error());
-  BookFile book(arguments.book);
   std::vector<std::unique_ptr<LightReplica>> replicas;
   std::vector<Status> outcomes(accesses->size(), Done{});
   {
@@ -256,7 +255,8 @@ int run(const Arguments& arguments) {
     for (std::size_t i = 0; i < accesses->size(); ++i) {
       std::optional<std::uint32_t> slot;
       if (arguments.slot) slot = *arguments.slot + static_cast<std::uint32_t>(i);
-      replicas.push_back(std::make_unique<LightReplica>(*task, (*accesses)[i], slot, book));
+      replicas.push_back(
+          std::make_unique<LightReplica>(*task, (*accesses)[i], slot, arguments.book));
       threads.emplace_back([&, i] { outcomes[i] = replicas[i]->run(); });
     }
   }

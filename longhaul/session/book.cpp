@@ -7,6 +7,7 @@
 
 #include "longhaul/codec/digest.h"
 #include "longhaul/codec/payload.h"
+#include "longhaul/telemetry/event_log.h"
 
 namespace longhaul {
 namespace {
@@ -38,22 +39,17 @@ void put_vector(Json& entry, std::span<const float> values) {
 
 }  // namespace
 
-BookFile::BookFile(const std::string& path) {
+Book::Book(const std::string& path, std::size_t slot, Learner& learner, Exchange& exchange)
+    : slot_(slot), learner_(learner), exchange_(exchange) {
   if (!path.empty()) file_.open(path, std::ios::app);
 }
 
-void BookFile::write(const Json& entry) {
-  const std::string line = entry.dump() + '\n';
-  const MutexLock lock(mutex_);
-  file_ << line << std::flush;
-}
-
-Book::Book(BookFile& file, std::size_t slot, Learner& learner, Exchange& exchange)
-    : file_(file), slot_(slot), learner_(learner), exchange_(exchange) {}
-
-Json Book::entry(const std::string& event, RoundId round) const {
-  return {{"event", event}, {"slot", slot_},      {"process", ::getpid()},
-          {"life", life_},  {"step", round.step}, {"part", round.part}};
+Json Book::entry(RoundId round) const {
+  return {{"slot", slot_},
+          {"process", ::getpid()},
+          {"life", life_},
+          {"step", round.step},
+          {"part", round.part}};
 }
 
 std::vector<float> Book::values_of(RoundId round, const CheckedPayload& payload) const {
@@ -67,7 +63,7 @@ std::vector<float> Book::values_of(RoundId round, const CheckedPayload& payload)
 void Book::watch(const Replica& replica, double clip) {
   replica_ = &replica;
   is_exact_ = clip <= 0;
-  if (file_.is_kept()) begin_life();
+  if (file_.is_open()) begin_life();
 }
 
 void Book::begin_life() {
@@ -76,7 +72,7 @@ void Book::begin_life() {
   account_.assign(learner_.parameters().size(), 0.0);
   magnitude_ = 0;
   sent_.clear();
-  file_.write(entry("began", {.step = replica_->engine().steps_done()}));
+  write_event(file_, "began", entry({.step = replica_->engine().steps_done()}));
 }
 
 double Book::compute_gradient() {
@@ -93,11 +89,11 @@ double Book::compute_gradient() {
 }
 
 void Book::submit(Update update) {
-  Json line = entry("submitted", update.round);
+  Json line = entry(update.round);
   line["digest"] = digest_text(update.payload.digest());
   line["bytes"] = update.payload.size();
   put_vector(line, values_of(update.round, update.payload));
-  file_.write(line);
+  write_event(file_, "submitted", line);
   sent_[update.round] = update.payload;
   exchange_.submit(std::move(update));
 }
@@ -116,7 +112,7 @@ void Book::settle(const Mean& mean) {
     const std::vector<float> values = values_of(mean.round, sent.mapped());
     for (std::size_t i = 0; i < values.size(); ++i) account_[i] -= static_cast<double>(values[i]);
   }
-  Json line = entry("merged", mean.round);
+  Json line = entry(mean.round);
   const std::vector<float> of_part = mean.to_vector();
   line["digest"] = digest_text(of_part);
   line["returned"] =
@@ -125,13 +121,13 @@ void Book::settle(const Mean& mean) {
   std::ranges::copy(of_part,
                     replica_->engine().part(mean.round.part).of(std::span(values)).begin());
   put_vector(line, values);
-  file_.write(line);
+  write_event(file_, "merged", line);
 }
 
 void Book::finish() {
-  if (!file_.is_kept()) return;
+  if (!file_.is_open()) return;
   const Engine& engine = replica_->engine();
-  Json line = entry("finished", {.step = engine.steps_done()});
+  Json line = entry({.step = engine.steps_done()});
   line["digest"] = digest_text(engine.shared());
   line["unsettled"] = sent_.size();
   // |Σ gradients - Σ contributions to means - residual| / Σ |gradient|
@@ -141,7 +137,7 @@ void Book::finish() {
     off += std::abs(account_[i] - static_cast<double>(residual[i]));
   line["imbalance"] = is_exact_ && magnitude_ > 0 ? Json(off / magnitude_) : Json();
   put_vector(line, residual);
-  file_.write(line);
+  write_event(file_, "finished", line);
 }
 
 }  // namespace longhaul

@@ -15,40 +15,27 @@
 #include <utility>
 #include <vector>
 
-#include "longhaul/base/mutex.h"
 #include "longhaul/exchange/exchange.h"
 #include "longhaul/sync/replica.h"
 
 namespace longhaul {
 
-// Several replicas of one process may write to one file.
-class BookFile {
- public:
-  // Adds to what is there. An empty path: nothing is kept.
-  explicit BookFile(const std::string& path);
-  [[nodiscard]] bool is_kept() const { return file_.is_open(); }
-  // In the file when it returns, also if the process is killed then.
-  void write(const nlohmann::ordered_json& entry) EXCLUDES(mutex_);
-
- private:
-  Mutex mutex_;
-  std::ofstream file_;
-};
-
 // Of one replica; of its training thread. Stands between the engine on the one side, the learner
 // and the hub on the other, and passes everything on.
 class Book final : private Learner, private Exchange {
  public:
-  // All outlive the book.
-  Book(BookFile& file, std::size_t slot, Learner& learner, Exchange& exchange);
+  // Adds to the file: several replicas and processes may do so. Each entry is in the file at once,
+  // also if the process is killed then. An empty path: no book is kept. Learner and exchange
+  // outlive the book.
+  Book(const std::string& path, std::size_t slot, Learner& learner, Exchange& exchange);
 
   // What the replica is to be given.
   [[nodiscard]] Learner& learner() {
-    if (file_.is_kept()) return *this;
+    if (file_.is_open()) return *this;
     return learner_;
   }
   [[nodiscard]] Exchange& exchange() {
-    if (file_.is_kept()) return *this;
+    if (file_.is_open()) return *this;
     return exchange_;
   }
   // Before its first step.
@@ -72,9 +59,10 @@ class Book final : private Learner, private Exchange {
   void settle(const Mean& mean);
   // One value per element of the model; zero outside the part.
   [[nodiscard]] std::vector<float> values_of(RoundId round, const CheckedPayload& payload) const;
-  [[nodiscard]] nlohmann::ordered_json entry(const std::string& event, RoundId round) const;
+  // The fields that every entry begins with.
+  [[nodiscard]] nlohmann::ordered_json entry(RoundId round) const;
 
-  BookFile& file_;
+  std::ofstream file_;
   std::size_t slot_;
   Learner& learner_;
   Exchange& exchange_;

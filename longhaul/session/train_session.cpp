@@ -19,8 +19,7 @@ TrainSession::TrainSession(SessionOptions options, Workload& workload, Connector
       connector_(connector),
       clock_(clock),
       observer_(observer),
-      workers_(options_.threads),
-      book_file_(options_.book) {}
+      workers_(options_.threads) {}
 
 Result<Ending> TrainSession::run() {
   Status done = prepare_checkpoints();
@@ -77,7 +76,7 @@ Status TrainSession::begin(std::size_t slot) {
   engine.slot = slot_;
   const Seconds pace = options_.job.scenario.replicas[slot_].step_time;
   learner_ = workload_.make_learner(slot_);
-  book_ = std::make_unique<Book>(book_file_, slot_, *learner_, *client_);
+  book_ = std::make_unique<Book>(options_.book, slot_, *learner_, *client_);
   replica_ =
       std::make_unique<Replica>(Replica::Options{.engine = engine,
                                                  .workers = workers_,

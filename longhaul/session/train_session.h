@@ -103,7 +103,6 @@ class TrainSession {
   std::unique_ptr<Learner> learner_;
   std::unique_ptr<HubClient> client_;
   std::unique_ptr<EvaluationDuty> duty_;
-  BookFile book_file_;
   std::unique_ptr<Book> book_;
   std::unique_ptr<Replica> replica_;
 };
