@@ -156,7 +156,7 @@ class BenchReplica {
     if (!status.ok()) std::cerr << "hub_bench: " << status.error().message << '\n';
   }
 
-  SystemClock clock_;
+  Clock clock_;
   Workers workers_{1};
   IdleLearner learner_;
   std::unique_ptr<Connector> connector_;
@@ -230,8 +230,8 @@ nlohmann::ordered_json report(const Arguments& arguments, std::size_t bytes, con
 
 int run(const Arguments& arguments) {
   keep_freed_memory();
-  const std::size_t elements = value_or_exit(parse_bytes(arguments.bytes)).value / sizeof(float);
-  const SystemClock clock;
+  const std::size_t elements = value_or_exit(parse_bytes(arguments.bytes)) / sizeof(float);
+  const Clock clock;
   const std::unique_ptr<Keys> keys = arguments.tls ? std::make_unique<Keys>() : nullptr;
   RoundTimes seen;
   HubStatus status;
@@ -255,10 +255,10 @@ int run(const Arguments& arguments) {
       if (!arguments.link.empty()) {
         const RateTrace rate = RateTrace::constant(value_or_exit(parse_bandwidth(arguments.link)));
         relays.push_back(value_or_exit(
-            Relay::start({.target_port = static_cast<std::uint16_t>(port),
-                          .link = {.up = rate,
-                                   .down = rate,
-                                   .latency = value_or_exit(parse_duration(arguments.latency))}})));
+            Relay::start(static_cast<std::uint16_t>(port),
+                         {.up = rate,
+                          .down = rate,
+                          .latency = value_or_exit(parse_duration(arguments.latency))})));
         port = relays.back()->port();
       }
       const std::string name = "replica-" + std::to_string(slot);

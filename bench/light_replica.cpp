@@ -182,7 +182,7 @@ class LightReplica {
   HubAccess access_;
   std::optional<std::uint32_t> asked_;
   std::string book_;  // a file
-  SystemClock clock_;
+  Clock clock_;
   Workers workers_{1};
   TimePoint start_;
   Seconds computing_{};

@@ -80,8 +80,8 @@ Result<ExportedModel> model_of_checkpoint(const std::string& file) {
 }
 
 int run_export(const ExportCommandOptions& arguments) {
-  const OutputOptions output{.mark = kStateMark, .is_forced = arguments.is_forced};
-  if (const auto target = output_target(arguments.out, output); !target.ok())
+  if (const auto target = output_target(arguments.out, kStateMark, arguments.is_forced);
+      !target.ok())
     return complain("export", Error(target.error()).within("--out"));
   const Result<ExportedModel> model = std::filesystem::is_directory(arguments.source)
                                           ? model_of_hub(arguments.source)
@@ -91,7 +91,8 @@ int run_export(const ExportCommandOptions& arguments) {
     std::cerr << "longhaul export: " << arguments.source
               << ": does not say which layers the model has: one tensor, `shared`, is written\n";
   const Status written =
-      write_output(arguments.out, model_bytes(model->values, model->layers, model->origin), output);
+      write_output(arguments.out, model_bytes(model->values, model->layers, model->origin),
+                   kStateMark, arguments.is_forced);
   if (!written.ok()) return complain("export", written.error());
   const std::string digest = digest_text(model->values);
   std::ostream& say = is_standard_output(arguments.out) ? std::cerr : std::cout;

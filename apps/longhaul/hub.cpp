@@ -126,11 +126,9 @@ Admission admission_by(const std::string& directory) {
                      const std::string& certified) -> Status {
     if (name != certified)
       return Error{ErrorCode::kMismatch, "the certificate is made out to another name"};
-    const Result<access::Admission> admission =
-        access::check_member(directory, name, token, access::wall_now());
-    if (!admission.ok()) return Error{ErrorCode::kIo, "the hub cannot read who is invited"};
-    if (*admission == access::Admission::kOk) return Done{};
-    return Error{ErrorCode::kMismatch, std::string(access::name_of(*admission))};
+    const auto members = access::list_members(directory);
+    if (!members.ok()) return Error{ErrorCode::kIo, "the hub cannot read who is invited"};
+    return access::check_member(*members, name, token, access::wall_now());
   };
 }
 
@@ -232,7 +230,7 @@ int run_hub(const HubCommandOptions& arguments) {
   notice_interrupts();
   keep_freed_memory();
   raise_descriptor_limit();
-  const SystemClock clock;
+  const Clock clock;
   const Log log = Log(log_level(arguments.log)).named("hub");
   if (arguments.directory.empty())
     log.warning("no --dir: if this hub crashes or is stopped, the run is lost");

@@ -97,7 +97,7 @@ void HubService::tell_end(const HubStatus& status) const {
         status.evaluation ? evaluation_text(score_from(*status.evaluation).evaluation) : "none"},
        {"time",
         to_string(status.time) + (steps_per_s > 0 ? ", " : "") + pace_text(steps_per_s, {})},
-       {"sent", to_string(ByteCount{up}) + " up, " + to_string(ByteCount{down}) + " down"},
+       {"sent", bytes_text(up) + " up, " + bytes_text(down) + " down"},
        {"digest", status.digest},
        {"next", next}});
 }

@@ -47,7 +47,7 @@ class HubService {
   std::shared_ptr<Lines> lines_;  // shared with the watcher
   StatusPace pace_;
   Log log_;
-  SystemClock clock_;
+  Clock clock_;
   Pacer pacer_;
   std::optional<TimePoint> asked_;  // to finish
   std::uint64_t strangers_ = 0;

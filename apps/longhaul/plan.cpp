@@ -65,8 +65,8 @@ nlohmann::ordered_json json_of(const PlanOptions& request, const Planned& result
   return json;
 }
 
-std::string bytes_text(double bytes) {
-  return to_string(ByteCount{.value = static_cast<std::uint64_t>(std::llround(bytes))});
+std::string size_text(double bytes) {
+  return bytes_text(static_cast<std::uint64_t>(std::llround(bytes)));
 }
 
 void print_row(const char* name, const std::string& value) {
@@ -98,14 +98,14 @@ void print_plan(const PlanOptions& request, const Planned& result) {
                              formatted(", %.0f %% computing", 100 * share) +
                              " (d-sgd: " + to_string(result.d_sgd) +
                              formatted(", %.1f %%)", 100 * efficiency(request, result.d_sgd)));
-  print_row("sends", bytes_text(result.size.up) + " up, " + bytes_text(result.size.down) +
-                         " down (" + kWays.at(static_cast<std::size_t>(result.size.way)) +
+  print_row("sends", size_text(result.size.up) + " up, " + size_text(result.size.down) + " down (" +
+                         kWays.at(static_cast<std::size_t>(result.size.way)) +
                          (decision.plan.period_steps > 1 ? ") per replica and period"
                                                          : ") per replica and step"));
-  print_row("ways down", "dense " + bytes_text(result.ways.dense) + ", union " +
-                             bytes_text(result.ways.joined) + ", forwarded " +
-                             bytes_text(result.ways.forwarded) + ", two-way " +
-                             bytes_text(result.ways.two_way));
+  print_row("ways down", "dense " + size_text(result.ways.dense) + ", union " +
+                             size_text(result.ways.joined) + ", forwarded " +
+                             size_text(result.ways.forwarded) + ", two-way " +
+                             size_text(result.ways.two_way));
   print_text("because", decision.reason);
 }
 
@@ -125,8 +125,8 @@ int draw_map(const PlanOptions& request, const PlanCommandOptions& arguments) {
     return kExitDone;
   }
   const std::string svg = plan_map_svg(map);
-  const Status written = write_output(out, std::as_bytes(std::span(svg)),
-                                      {.mark = kPlanMapMark, .is_forced = arguments.is_forced});
+  const Status written =
+      write_output(out, std::as_bytes(std::span(svg)), kPlanMapMark, arguments.is_forced);
   if (!written.ok()) return complain("plan", Error(written.error()).within("--out"));
   (is_standard_output(out) ? std::cerr : std::cout) << "map: " << out << '\n';
   return kExitDone;

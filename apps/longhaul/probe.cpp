@@ -105,7 +105,7 @@ nlohmann::ordered_json probe_json(const HubAccess& access, const ProbedLink& lin
 }
 
 std::string rate_line(const ProbedRate& probed) {
-  return to_string(probed.rate) + " (" + to_string(ByteCount{.value = probed.bytes}) + " in " +
+  return to_string(probed.rate) + " (" + bytes_text(probed.bytes) + " in " +
          to_string(probed.duration) + ")\n";
 }
 
@@ -126,7 +126,7 @@ int run_probe(const ProbeCommandOptions& arguments) {
   const std::unique_ptr<Connector> connector = make_grpc_connector(access->address, access->tls);
   const Status completed = complete(*work, *connector, *access);
   if (!completed.ok()) return complain("probe", completed.error());
-  const SystemClock clock;
+  const Clock clock;
   const TimePoint start = clock.now();
   LinkProbe probe(*connector, clock, [&](const std::string& what) {
     if (clock.now() - start > kQuiet) std::cerr << "measures " << what << '\n';

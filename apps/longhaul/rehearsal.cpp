@@ -114,8 +114,8 @@ Status Rehearsal::start_seats() {
   if (!peers.ok()) return peers.error();
   seats_ = std::vector<Seat>(peers->size());
   for (std::size_t slot = 0; slot < peers->size(); ++slot) {
-    std::unique_ptr<Relay> relay = LONGHAUL_TRY(Relay::start(
-        {.target_port = static_cast<std::uint16_t>(port_), .link = (*peers)[slot].link}));
+    std::unique_ptr<Relay> relay =
+        LONGHAUL_TRY(Relay::start(static_cast<std::uint16_t>(port_), (*peers)[slot].link));
     seats_[slot].relay = std::move(relay);
     LONGHAUL_TRY(start_replica(slot));
   }
@@ -160,7 +160,7 @@ Status Rehearsal::wait_for(const std::string& what, const std::function<bool()>&
   while (!is_so()) {
     LONGHAUL_TRY(read_all());
     if (!show_({})) return Error{ErrorCode::kClosed, "interrupted"};  // nothing to see yet
-    if (SystemClock().now() > limit)
+    if (Clock().now() > limit)
       return failed(what + " did not start; see " + options_.directory.string() + "/*.log");
   }
   return Done{};
@@ -228,7 +228,7 @@ Status Rehearsal::check_replica(std::size_t slot) {
 }
 
 Seconds Rehearsal::time() const {
-  return started_ ? Seconds(SystemClock().now() - *started_) : Seconds(0);
+  return started_ ? Seconds(Clock().now() - *started_) : Seconds(0);
 }
 
 bool Rehearsal::is_everyone_there() const {
@@ -257,10 +257,10 @@ void Rehearsal::end_if_done() {
 Status Rehearsal::watch() {
   const Faults::Hands hands{.begin = [this](const Fault& fault) { return begin(fault); },
                             .end = [this](const Fault& fault) { return end(fault); }};
-  TimePoint heard = SystemClock().now();
+  TimePoint heard = Clock().now();
   while (!is_final_scored_ || (hub_ && hub_->output() >= 0)) {
     LONGHAUL_TRY(read_all());
-    if (std::exchange(was_heard_, false)) heard = SystemClock().now();
+    if (std::exchange(was_heard_, false)) heard = Clock().now();
     if (faults_) {
       LONGHAUL_TRY(faults_->on_tick(time(), hands));
       view_.faults = faults_->begun();
@@ -271,7 +271,7 @@ Status Rehearsal::watch() {
       run_.status = lab::RunStatus::kInterrupted;
       if (faults_) faults_->stop();
     }
-    if ((is_ending_ || has_finished()) && SystemClock().now() - heard > kEndLimit)
+    if ((is_ending_ || has_finished()) && Clock().now() - heard > kEndLimit)
       return failed("the run did not end in time; see " + options_.directory.string() + "/*.log");
   }
   return Done{};

@@ -62,7 +62,7 @@ void Rehearsal::on_replica(std::size_t slot, const Json& event) {
   Seat& seat = seats_[slot];
   const std::string name = event.at("event");
   if (name == "started") {
-    if (!started_) started_ = SystemClock().now();
+    if (!started_) started_ = Clock().now();
     seat.has_started = true;
     seat.failed_starts = 0;
     note_start(seat, event);

@@ -108,7 +108,7 @@ Status check_save(const TrainCommandOptions& arguments) {
   if (arguments.save.empty()) return Done{};
   if (is_standard_output(arguments.save) && arguments.json)
     return Error{ErrorCode::kInvalidArgument, "--save: standard output is for events with --json"};
-  const auto target = output_target(arguments.save, {kStateMark, arguments.is_forced});
+  const auto target = output_target(arguments.save, kStateMark, arguments.is_forced);
   if (!target.ok()) return Error(target.error()).within("--save");
   return Done{};
 }

@@ -33,7 +33,7 @@ void pause_for(Seconds time, const Clock& clock) {
 
 Result<v1::Task> await_task(Connector& connector, const HubAccess& access,
                             std::optional<Seconds> longest, const Log& log) {
-  const SystemClock clock;
+  const Clock clock;
   const Seconds limit = longest.value_or(kForever);
   const TimePoint start = clock.now();
   TimePoint in_doubt_since = start;

@@ -233,7 +233,7 @@ class CollectiveRun {
   RankJob rank_;
   trainer::C10dGroup& group_;
   RankCheckpoints checkpoints_;
-  SystemClock clock_;
+  Clock clock_;
   TrainNews news_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<Workload> workload_;

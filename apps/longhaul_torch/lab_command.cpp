@@ -131,7 +131,7 @@ class Study {
 
   const std::vector<Scenario>& points_;
   Options options_;
-  SystemClock clock_;
+  Clock clock_;
   Workers workers_;
   LabFiles& files_;
   std::ostream silent_{nullptr};  // swallows all

@@ -167,7 +167,7 @@ class TrainRun final : private SessionObserver {
   std::unique_ptr<Workload> workload_;
   RunIdentity identity_;
   std::unique_ptr<Connector> connector_;
-  SystemClock clock_;
+  Clock clock_;
   TrainNews news_;
   std::optional<State> checkpoint_;  // to go on from, until the session has it
   HubAccess access_;
@@ -203,7 +203,7 @@ Status save_model(const TrainCommandOptions& arguments, const Job& job, const Wo
                                    .recipe = job.recipe_text,
                                    .seed = std::to_string(job.seed),
                                    .step = engine.steps_done()}),
-                      {.mark = kStateMark, .is_forced = arguments.is_forced});
+                      kStateMark, arguments.is_forced);
 }
 
 Result<Ending> run_replica(const TrainCommandOptions& arguments, Beginning beginning) {

@@ -135,8 +135,8 @@ Result<InviteOptions> checked(InviteOptions request) {
     return Error{ErrorCode::kInvalidArgument,
                  request.file.string() + ": expected a file, as an invite holds a private key"};
   // One that exists is refused later, unless it is to be replaced.
-  fs::path file = LONGHAUL_TRY(output_target(
-      request.file, {.mark = kInviteFormat, .is_forced = request.is_forced || !request.replace}));
+  fs::path file = LONGHAUL_TRY(
+      output_target(request.file, kInviteFormat, request.is_forced || !request.replace));
   request.file = std::move(file);
   return request;
 }

@@ -81,22 +81,6 @@ Result<std::vector<Member>> parse_members(std::string_view text) {
   return members;
 }
 
-std::string_view name_of(Admission admission) {
-  switch (admission) {
-    case Admission::kOk:
-      return "ok";
-    case Admission::kUnknown:
-      return "unknown name";
-    case Admission::kRevoked:
-      return "revoked";
-    case Admission::kExpired:
-      return "its invite has expired";
-    case Admission::kWrongToken:
-      return "wrong token";
-  }
-  return "unknown";
-}
-
 Result<std::vector<Member>> list_members(const std::filesystem::path& directory) {
   const std::filesystem::path file = file_in(directory);
   Result<std::string> text = read_private_file(file);
@@ -110,15 +94,16 @@ Result<std::vector<Member>> list_members(const std::filesystem::path& directory)
   return members;
 }
 
-Result<Admission> check_member(const std::filesystem::path& directory, std::string_view name,
-                               std::string_view token, WallTime now) {
-  const std::vector<Member> members = LONGHAUL_TRY(list_members(directory));
+Status check_member(const std::vector<Member>& members, std::string_view name,
+                    std::string_view token, WallTime now) {
+  const auto refused = [](const char* why) { return Error{ErrorCode::kMismatch, why}; };
   const auto member = std::ranges::find(members, name, &Member::name);
-  if (member == members.end()) return Admission::kUnknown;
-  if (member->revoked) return Admission::kRevoked;
-  if (now > member->expires) return Admission::kExpired;
+  if (member == members.end()) return refused("unknown name");
+  if (member->revoked) return refused("revoked");
+  if (now > member->expires) return refused("its invite has expired");
   const bool is_theirs = equal_in_constant_time(sha256_hex(token), member->token_sha256);
-  return is_theirs ? Admission::kOk : Admission::kWrongToken;
+  if (!is_theirs) return refused("wrong token");
+  return Done{};
 }
 
 Result<StagedFile> stage_members_locked(const OwnedFd& /*lock*/,

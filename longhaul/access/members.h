@@ -2,7 +2,6 @@
 // hub's directory.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -29,20 +28,16 @@ struct Member {
 std::string to_text(const std::vector<Member>& members);
 Result<std::vector<Member>> parse_members(std::string_view text);
 
-enum class Admission : std::uint8_t { kOk, kUnknown, kRevoked, kExpired, kWrongToken };
-std::string_view name_of(Admission admission);
-
-// These read the list of a hub's directory anew at every call, so that a revocation holds for the
-// next join. Callable from every thread; a change by another process is seen whole or not at all.
-
-// Sorted by name.
+// The list of a hub's directory, sorted by name. Reads it anew at every call, so that a revocation
+// holds for the next join. Callable from every thread; a change by another process is seen whole or
+// not at all.
 Result<std::vector<Member>> list_members(const std::filesystem::path& directory);
 
-// The time of comparing tokens says nothing about them. Whether the name is that of the peer's
-// certificate is for the caller to see. TLS looks at a certificate's time only when a session
-// begins, not when it is taken up again.
-Result<Admission> check_member(const std::filesystem::path& directory, std::string_view name,
-                               std::string_view token, WallTime now);
+// Whether a peer may join. An error is kMismatch and says why not. The time of comparing tokens
+// says nothing about them. Whether the name is that of the peer's certificate is for the caller to
+// see. TLS looks at a certificate's time only when a session begins, not when it is taken up again.
+Status check_member(const std::vector<Member>& members, std::string_view name,
+                    std::string_view token, WallTime now);
 
 // A new list; committed, readers see the old one or the new one. `lock` is of lock_directory().
 Result<StagedFile> stage_members_locked(const OwnedFd& lock, const std::filesystem::path& directory,

@@ -10,18 +10,15 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "longhaul/base/result.h"
 
 namespace longhaul::access {
 
+// A constant that is a function can be called as one: a deleter without a state.
 template <auto kFree>
-struct OpensslFree {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
+using OpensslFree = std::integral_constant<decltype(kFree), kFree>;
 
 using CertificatePtr = std::unique_ptr<X509, OpensslFree<X509_free>>;
 using KeyPtr = std::unique_ptr<EVP_PKEY, OpensslFree<EVP_PKEY_free>>;

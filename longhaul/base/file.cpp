@@ -151,7 +151,7 @@ bool is_standard_output(const Path& path) {
   return path == "-" || path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
 }
 
-Result<Path> output_target(const Path& path, const OutputOptions& options) {
+Result<Path> output_target(const Path& path, std::string_view mark, bool is_forced) {
   if (is_standard_output(path)) return path;
   if (path.filename().empty()) return refused_output(path, "expected the name of a file");
   struct stat facts {};
@@ -161,8 +161,8 @@ Result<Path> output_target(const Path& path, const OutputOptions& options) {
   }
   if (!S_ISREG(facts.st_mode))
     return refused_output(path, std::string("expected a file, got ") + kind_of(facts.st_mode));
-  if (facts.st_size > 0 && !options.is_forced) {
-    const Result<bool> is_ours = has_mark(path, options.mark);
+  if (facts.st_size > 0 && !is_forced) {
+    const Result<bool> is_ours = has_mark(path, mark);
     if (!is_ours.ok()) return is_ours.error();
     if (!*is_ours)
       return refused_output(path,
@@ -172,13 +172,13 @@ Result<Path> output_target(const Path& path, const OutputOptions& options) {
   return end_of_links(path);
 }
 
-Status write_output(const Path& path, ByteView bytes, const OutputOptions& options) {
+Status write_output(const Path& path, ByteView bytes, std::string_view mark, bool is_forced) {
   if (is_standard_output(path)) {
     const OwnedFd out(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
     if (!out.is_open() || !write_all(out, bytes)) return failed_to("write", "standard output");
     return Done{};
   }
-  const Result<Path> target = output_target(path, options);
+  const Result<Path> target = output_target(path, mark, is_forced);
   if (!target.ok()) return target.error();
   return write_file_atomically(*target, bytes);
 }

@@ -16,30 +16,23 @@ namespace longhaul {
 Status write_file_atomically(const std::filesystem::path& path, ByteView bytes);
 Status write_rope_atomically(const std::filesystem::path& path, const ByteRope& bytes);
 
-// A file that a user names for a result. Other than files of a run, it may be anything, or
-// anywhere.
-struct OutputOptions {
-  // Text in the first MiB of every file of this kind that Longhaul writes. An existing file without
-  // it is someone else's, and is kept. Empty files are nobody's.
-  std::string_view mark;
-  bool is_forced = false;  // someone else's file is replaced too
-};
-
 // In the header of every file that to_bytes() of state.h makes.
 inline constexpr std::string_view kStateMark = "\"longhaul\":";
 
 // "-", or the name that the system has for it.
 bool is_standard_output(const std::filesystem::path& path);
 
-// The file to write for `path`: the end of its symbolic links, whether it exists or not. Refuses a
-// directory, device, FIFO or socket, and someone else's file. Touches nothing, so a command can
-// ask before long work. Standard output stays as it is.
+// The file to write for the `path` that a user names for a result: the end of its symbolic links,
+// whether it exists or not. Refuses a directory, device, FIFO or socket. Refuses someone else's
+// file too, unless it is forced. A file is someone else's if it has no `mark` in its first MiB, as
+// every file of this kind that Longhaul writes has, and is not empty. Touches nothing, so a command
+// can ask before long work. Standard output stays as it is.
 Result<std::filesystem::path> output_target(const std::filesystem::path& path,
-                                            const OutputOptions& options);
+                                            std::string_view mark, bool is_forced);
 
 // Writes output_target() atomically, or through standard output.
-Status write_output(const std::filesystem::path& path, ByteView bytes,
-                    const OutputOptions& options);
+Status write_output(const std::filesystem::path& path, ByteView bytes, std::string_view mark,
+                    bool is_forced);
 
 // What killed processes have left of such writes in a directory, where its name starts so.
 void remove_unfinished_writes(const std::filesystem::path& directory, std::string_view start);

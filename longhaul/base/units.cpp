@@ -198,14 +198,14 @@ Result<Bandwidth> parse_bandwidth(std::string_view text) {
   return expected("bandwidth", in_units(kBandwidthUnitNames, "20mbit"), text);
 }
 
-Result<ByteCount> parse_bytes(std::string_view text) {
+Result<std::uint64_t> parse_bytes(std::string_view text) {
   const Error error = expected("bytes", in_units(kByteUnitNames, "64KiB, below 2^64 bytes"), text);
   const auto number = split_number(text);
   const Unit* unit = number ? byte_unit(number->unit) : nullptr;
   if (unit == nullptr) return error;
   const auto value = unit->multiply == 1 ? scale_exactly(*number, unit->multiply)
                                          : scale_rounded(*number, unit->multiply);
-  if (value) return ByteCount{.value = *value};
+  if (value) return *value;
   return error;
 }
 
@@ -243,8 +243,8 @@ std::string to_string(Bandwidth bandwidth) {
   return print_quantity(bandwidth.bytes_per_second, kBitRateUnits);
 }
 
-std::string to_string(ByteCount bytes) {
-  return print_quantity(static_cast<double>(bytes.value), kBinaryByteUnits);
+std::string bytes_text(std::uint64_t bytes) {
+  return print_quantity(static_cast<double>(bytes), kBinaryByteUnits);
 }
 
 std::string formatted(const char* format, double value) {

@@ -14,11 +14,6 @@ namespace longhaul {
 
 using Seconds = std::chrono::duration<double>;
 
-struct ByteCount {
-  std::uint64_t value = 0;
-  auto operator<=>(const ByteCount&) const = default;
-};
-
 struct Bandwidth {
   double bytes_per_second = 0;
 
@@ -36,7 +31,7 @@ struct Bandwidth {
 Result<Seconds> parse_duration(std::string_view text);  // ns us ms s min h
 Result<Bandwidth> parse_bandwidth(
     std::string_view text);  // 20mbit, 20Mbit/s, 20Mbps; 20MB/s, 20MBps; not 20mb or 20M
-Result<ByteCount> parse_bytes(
+Result<std::uint64_t> parse_bytes(
     std::string_view text);  // B kB MB GB TB KiB MiB GiB TiB; to the nearest byte
 Result<std::uint64_t> parse_count(
     std::string_view text);  // plain, k M B (thousand, million, billion); exact
@@ -46,7 +41,7 @@ Result<double> parse_ratio(std::string_view text);  // 0.01, 1/64 or 1%; from 0 
 // negative values.
 std::string to_string(Seconds duration);
 std::string to_string(Bandwidth bandwidth);
-std::string to_string(ByteCount bytes);
+std::string bytes_text(std::uint64_t bytes);
 
 // A number in a short text, as printf has it: formatted("%.1f s", 2.5).
 std::string formatted(const char* format, double value);

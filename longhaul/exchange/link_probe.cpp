@@ -85,7 +85,7 @@ Result<Seconds> LinkProbe::round_trip() {
 template <typename Transfer>
 Result<ProbedRate> LinkProbe::grown(const std::string& direction, Transfer transfer) {
   for (std::uint64_t bytes = kFirstBytes;; bytes *= kGrowth) {
-    progress_(direction + ", " + to_string(ByteCount{.value = bytes}));
+    progress_(direction + ", " + bytes_text(bytes));
     Result<ProbedRate> probed = transfer(bytes);
     if (!probed.ok() || probed->duration >= kLongEnough || bytes * kGrowth > kMostProbeBytes)
       return probed;

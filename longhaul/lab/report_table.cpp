@@ -100,7 +100,7 @@ std::string computing_cell(const std::optional<Spread>& computing, const RunResu
 std::string bytes_cell(const Summary& summary) {
   const auto text = [](const std::optional<Spread>& bytes) {
     if (!bytes) return std::string("–");
-    return spaced(to_string(ByteCount{static_cast<std::uint64_t>(std::llround(bytes->median))}));
+    return spaced(bytes_text(static_cast<std::uint64_t>(std::llround(bytes->median))));
   };
   return "<td>" + html_escaped(text(summary.bytes_up)) + " up<small>" +
          html_escaped(text(summary.bytes_down)) + " down</small></td>";

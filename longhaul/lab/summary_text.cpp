@@ -39,7 +39,7 @@ std::string median_text(const std::optional<Spread>& spread, std::string (*show)
 
 Row row_of(const Summary& summary, const std::vector<Summary>& all, const TargetOptions& target) {
   const auto bytes = [](double value) {
-    return to_string(ByteCount{static_cast<std::uint64_t>(std::llround(value))});
+    return bytes_text(static_cast<std::uint64_t>(std::llround(value)));
   };
   const std::optional<double> faster = speed_up(summary, all);
   std::string name = summary.recipe;

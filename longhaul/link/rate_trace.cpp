@@ -78,6 +78,12 @@ Result<std::vector<RateStep>> read_steps(std::string_view text) {
   return steps;
 }
 
+// The index of what was found, or the last one.
+template <typename T>
+std::size_t place_of(typename std::vector<T>::const_iterator found, const std::vector<T>& all) {
+  return std::min(static_cast<std::size_t>(found - all.begin()), all.size() - 1);
+}
+
 }  // namespace
 
 RateTrace::RateTrace(const std::vector<RateStep>& steps) {
@@ -89,8 +95,9 @@ RateTrace::RateTrace(const std::vector<RateStep>& steps) {
     LONGHAUL_CHECK_GE(step.rate.bytes_per_second, 0.0);
     end += step.duration;
     bytes += step.rate.bytes_per_second * step.duration.count();
-    steps_.push_back(
-        {.end = end, .bytes_per_second = step.rate.bytes_per_second, .bytes_at_end = bytes});
+    rates_.push_back(step.rate.bytes_per_second);
+    ends_.push_back(end);
+    bytes_at_end_.push_back(bytes);
   }
   LONGHAUL_CHECK_GT(bytes, 0.0);
 }
@@ -101,46 +108,44 @@ RateTrace RateTrace::constant(Bandwidth rate) {
 
 Bandwidth RateTrace::at(Seconds time) const {
   const double within = std::fmod(time.count(), period().count());
-  const auto step = std::ranges::upper_bound(steps_, Seconds(within), {}, &Step::end);
   return {.bytes_per_second =
-              step == steps_.end() ? steps_.back().bytes_per_second : step->bytes_per_second};
+              rates_[place_of(std::ranges::upper_bound(ends_, Seconds(within)), ends_)]};
 }
 
 Bandwidth RateTrace::mean() const {
-  return {.bytes_per_second = steps_.back().bytes_at_end / period().count()};
+  return {.bytes_per_second = bytes_at_end_.back() / period().count()};
 }
 
 double RateTrace::bytes_by(Seconds within_period) const {
-  const auto step = std::ranges::lower_bound(steps_, within_period, {}, &Step::end);
-  if (step == steps_.end()) return steps_.back().bytes_at_end;
-  return step->bytes_at_end - step->bytes_per_second * (step->end - within_period).count();
+  const auto end = std::ranges::lower_bound(ends_, within_period);
+  if (end == ends_.end()) return bytes_at_end_.back();
+  const std::size_t step = place_of(end, ends_);
+  return bytes_at_end_[step] - rates_[step] * (*end - within_period).count();
 }
 
 Seconds RateTrace::finish(Seconds start, double bytes) const {
   if (bytes <= 0) return start;
-  if (is_constant()) return start + Seconds(bytes / steps_.front().bytes_per_second);
-  const double per_period = steps_.back().bytes_at_end;
+  if (is_constant()) return start + Seconds(bytes / rates_.front());
+  const double per_period = bytes_at_end_.back();
   const double periods_before = std::floor(start / period());
   const double wanted = bytes_by(start - periods_before * period()) + bytes;
   // The last byte passes inside a period, never exactly at the start of the next one.
   const double whole = std::max(0.0, std::ceil(wanted / per_period) - 1.0);
   const double within = wanted - whole * per_period;
-  const auto step = std::ranges::lower_bound(steps_, within, {}, &Step::bytes_at_end);
-  const Step& last = step == steps_.end() ? steps_.back() : *step;
-  const double before_end =
-      last.bytes_per_second > 0 ? (last.bytes_at_end - within) / last.bytes_per_second : 0.0;
+  const std::size_t last = place_of(std::ranges::lower_bound(bytes_at_end_, within), bytes_at_end_);
+  const double before_end = rates_[last] > 0 ? (bytes_at_end_[last] - within) / rates_[last] : 0.0;
   // Not before the start, where the bytes are lost in rounding.
-  return std::max(start, (periods_before + whole) * period() + last.end - Seconds(before_end));
+  return std::max(start, (periods_before + whole) * period() + ends_[last] - Seconds(before_end));
 }
 
 RateTrace RateTrace::scaled_to(Bandwidth wanted) const {
   const double factor = wanted.bytes_per_second / mean().bytes_per_second;
   std::vector<RateStep> steps;
   Seconds begin{};
-  for (const Step& step : steps_) {
-    steps.push_back({.duration = step.end - begin,
-                     .rate = {.bytes_per_second = step.bytes_per_second * factor}});
-    begin = step.end;
+  for (std::size_t i = 0; i < rates_.size(); ++i) {
+    steps.push_back(
+        {.duration = ends_[i] - begin, .rate = {.bytes_per_second = rates_[i] * factor}});
+    begin = ends_[i];
   }
   return RateTrace(steps);
 }

@@ -23,8 +23,8 @@ class RateTrace {
 
   [[nodiscard]] Bandwidth at(Seconds time) const;
   [[nodiscard]] Bandwidth mean() const;
-  [[nodiscard]] Seconds period() const { return steps_.back().end; }
-  [[nodiscard]] bool is_constant() const { return steps_.size() == 1; }
+  [[nodiscard]] Seconds period() const { return ends_.back(); }
+  [[nodiscard]] bool is_constant() const { return rates_.size() == 1; }
 
   // When the last of `bytes` bytes has passed, if nothing else is sent from `start` on.
   [[nodiscard]] Seconds finish(Seconds start, double bytes) const;
@@ -33,14 +33,12 @@ class RateTrace {
   [[nodiscard]] RateTrace scaled_to(Bandwidth wanted) const;
 
  private:
-  struct Step {
-    Seconds end{};
-    double bytes_per_second = 0;
-    double bytes_at_end = 0;  // since the start of the period
-  };
   [[nodiscard]] double bytes_by(Seconds within_period) const;
 
-  std::vector<Step> steps_;
+  // By step.
+  std::vector<double> rates_;  // in bytes per second
+  std::vector<Seconds> ends_;
+  std::vector<double> bytes_at_end_;  // since the start of the period
 };
 
 // Rows of `t_s,mbps` with ascending times, with or without a header line: each rate holds until the

@@ -8,16 +8,16 @@
 
 namespace longhaul {
 
-Result<std::unique_ptr<Relay>> Relay::start(const RelayOptions& options) {
+Result<std::unique_ptr<Relay>> Relay::start(std::uint16_t hub_port, const LinkModel& link,
+                                            const std::string& hub_address) {
   std::error_code failure;
-  const asio::ip::address address = asio::ip::make_address(options.target_address, failure);
-  if (failure || options.target_port == 0) {
+  const asio::ip::address address = asio::ip::make_address(hub_address, failure);
+  if (failure || hub_port == 0) {
     return Error{ErrorCode::kInvalidArgument,
                  "relay: expected an address in numbers and a port of the hub, got \"" +
-                     options.target_address + "\" and " + std::to_string(options.target_port)};
+                     hub_address + "\" and " + std::to_string(hub_port)};
   }
-  auto loop = std::make_unique<RelayLoop>(asio::ip::tcp::endpoint(address, options.target_port),
-                                          options.link);
+  auto loop = std::make_unique<RelayLoop>(asio::ip::tcp::endpoint(address, hub_port), link);
   LONGHAUL_TRY(loop->listen());
   return std::unique_ptr<Relay>(new Relay(std::move(loop)));
 }

@@ -14,12 +14,6 @@ namespace longhaul {
 
 class RelayLoop;
 
-struct RelayOptions {
-  std::string target_address = "127.0.0.1";  // of the hub, in numbers
-  std::uint16_t target_port = 0;
-  LinkModel link;  // its traces start when the relay does
-};
-
 // All connections that are made to port() on 127.0.0.1 share the two lines of the link. They take
 // turns in small slices, so a ping does not wait behind bulk data. Each line queues max(64 KiB,
 // twice bandwidth × loop latency); then the relay stops reading and TCP holds the sender back. A
@@ -28,9 +22,11 @@ struct RelayOptions {
 // for is done when it returns.
 class Relay {
  public:
-  // Fails where the address cannot be read or no port can be had. A hub that does not answer is no
-  // failure: connections to it are then reset, as they come.
-  static Result<std::unique_ptr<Relay>> start(const RelayOptions& options);
+  // The link's traces start when the relay does. Fails where the hub's address, in numbers, cannot
+  // be read or no port can be had. A hub that does not answer is no failure: connections to it are
+  // then reset, as they come.
+  static Result<std::unique_ptr<Relay>> start(std::uint16_t hub_port, const LinkModel& link,
+                                              const std::string& hub_address = "127.0.0.1");
   // Closes all connections, whatever they are doing.
   ~Relay();
   Relay(const Relay&) = delete;

@@ -84,7 +84,7 @@ TEST_F(FileTest, RefusesToReadMoreThanIsWanted) {
 class OutputTest : public FileTest {
  protected:
   Status write(const fs::path& path, bool is_forced = false) {
-    return write_output(path, bytes_of("new " + std::string(kMark)), {kMark, is_forced});
+    return write_output(path, bytes_of("new " + std::string(kMark)), kMark, is_forced);
   }
   [[nodiscard]] std::string text_of(const fs::path& path) const {
     const ByteBuffer bytes = read_file(path, 1000).value();

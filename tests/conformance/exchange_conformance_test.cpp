@@ -78,7 +78,7 @@ class HubPeers final : public Peers {
   [[nodiscard]] Membership& membership(std::size_t slot) override { return *clients_[slot]; }
 
  private:
-  SystemClock clock_;
+  Clock clock_;
   std::unique_ptr<Hub> hub_;
   std::vector<std::unique_ptr<LocalNetwork>> networks_;
   std::vector<std::unique_ptr<HubClient>> clients_;
@@ -126,7 +126,7 @@ class CollectivePeers final : public Peers {
   [[nodiscard]] Membership& membership(std::size_t slot) override { return *ranks_[slot]; }
 
  private:
-  SystemClock clock_;
+  Clock clock_;
   testing::ThreadsGather gather_{kPeers};
   std::vector<std::unique_ptr<trainer::Collective>> ranks_;
 };
@@ -257,7 +257,7 @@ std::vector<std::uint64_t> digests_of_run(const Connect& connect, const Recipe& 
     std::unique_ptr<Replica> replica;
   };
   const std::unique_ptr<Peers> peers = connect(recipe);
-  const SystemClock clock;
+  const Clock clock;
   testing::QuadraticWorkload workload(kPeerElements);
   std::vector<Workers> workers(kPeers);
   std::vector<One> all(kPeers);

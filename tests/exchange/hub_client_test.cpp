@@ -158,7 +158,7 @@ class HubClientTest : public ::testing::Test {
     return true;
   }
 
-  SystemClock clock_;
+  Clock clock_;
   EarConnector connector_;
   std::array<int, 10> asks_{};
   HubClient client_{

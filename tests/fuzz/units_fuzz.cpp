@@ -40,11 +40,11 @@ void check_bandwidth(std::string_view text) {
 void check_bytes(std::string_view text) {
   constexpr std::uint64_t kLargest = std::uint64_t{1}
                                      << 63;  // beyond, four digits may round up to 2^64
-  const Result<ByteCount> parsed = parse_bytes(text);
+  const Result<std::uint64_t> parsed = parse_bytes(text);
   if (!parsed.ok()) return;
-  const Result<ByteCount> again = parse_bytes(to_string(*parsed));
-  if (parsed->value < kLargest) {
-    check_round_trip(static_cast<double>(parsed->value), static_cast<double>(again.value().value));
+  const Result<std::uint64_t> again = parse_bytes(bytes_text(*parsed));
+  if (*parsed < kLargest) {
+    check_round_trip(static_cast<double>(*parsed), static_cast<double>(again.value()));
   }
 }
 

@@ -64,7 +64,7 @@ class DoormanTest : public ::testing::Test {
   }
 
   asio::io_context context_;
-  SystemClock clock_;
+  Clock clock_;
   Mailbox<std::string> heard_{100};
   std::unique_ptr<Doorman> doorman_;
 };

@@ -61,9 +61,8 @@ TEST(GrpcKeepalive, AConnectionThatBreaksWithoutASoundEndsAtBothEnds) {
   TestAcceptor acceptor;
   const auto server = GrpcServer::start({.keepalive = kShort}, acceptor).value();
   const RateTrace rate = RateTrace::constant(Bandwidth{.bytes_per_second = 1e7});
-  const auto relay = Relay::start({.target_port = static_cast<std::uint16_t>(server->port()),
-                                   .link = {.up = rate, .down = rate}})
-                         .value();
+  const auto relay =
+      Relay::start(static_cast<std::uint16_t>(server->port()), {.up = rate, .down = rate}).value();
   const StreamPtr stream =
       make_grpc_connector("127.0.0.1:" + std::to_string(relay->port()), std::nullopt, kShort)
           ->open(std::make_shared<StreamPost>(1, inbox));
@@ -85,9 +84,8 @@ TEST(GrpcConnector, AConnectionThatBreaksAfterTheHubWasHeardIsToldAsSuch) {
   TestAcceptor acceptor;
   const auto server = GrpcServer::start({}, acceptor).value();
   const RateTrace rate = RateTrace::constant(Bandwidth{.bytes_per_second = 1e7});
-  auto relay = Relay::start({.target_port = static_cast<std::uint16_t>(server->port()),
-                             .link = {.up = rate, .down = rate}})
-                   .value();
+  auto relay =
+      Relay::start(static_cast<std::uint16_t>(server->port()), {.up = rate, .down = rate}).value();
   const StreamPtr stream =
       make_grpc_connector("127.0.0.1:" + std::to_string(relay->port()), std::nullopt)
           ->open(std::make_shared<StreamPost>(1, inbox));

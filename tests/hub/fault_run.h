@@ -169,7 +169,7 @@ class FaultRun {
 
   HubRunOptions setup_;
   std::mt19937_64 random_;
-  SystemClock clock_;
+  Clock clock_;
   Pacer pacer_;
   Switchboard board_;
   std::unique_ptr<Hub> hub_;

@@ -45,7 +45,7 @@ class HubFaults : public ::testing::Test {
   }
 
   HubRunOptions options_;
-  SystemClock clock_;
+  Clock clock_;
   std::unique_ptr<Hub> hub_;
   std::vector<std::unique_ptr<TestReplica>> replicas_;
 };

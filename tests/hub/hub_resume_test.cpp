@@ -96,7 +96,7 @@ class ResumeRun {
   }
 
   HubRunOptions setup_;
-  SystemClock clock_;
+  Clock clock_;
   testing::Switchboard board_;
   std::unique_ptr<Hub> hub_;
   std::vector<std::unique_ptr<TestReplica>> replicas_;

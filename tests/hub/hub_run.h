@@ -31,7 +31,7 @@ inline bool soon(const std::function<bool()>& is_so) {
   Pacer pacer;
   const Deadline limit = deadline_after(Seconds(30));
   while (!is_so()) {
-    if (SystemClock().now() > limit) return false;
+    if (Clock().now() > limit) return false;
     pacer.wait_until(deadline_after(Seconds(0.005)));
   }
   return true;
@@ -317,7 +317,7 @@ class TestReplica {
     while (!is_stopped_ && !is_done()) {
       const Result<StepFacts> facts = replica_.step(deadline_after(Seconds(0.05)));
       if (!facts.ok()) {
-        if (facts.error().code == ErrorCode::kDeadline && SystemClock().now() < limit) continue;
+        if (facts.error().code == ErrorCode::kDeadline && Clock().now() < limit) continue;
         return fail(facts.error());
       }
       if (facts->replaced) replaced_ = facts->replaced;
@@ -351,7 +351,7 @@ class TestReplica {
     for (;;) {
       auto result = what(deadline_after(Seconds(0.05)));
       if (result.ok() || result.error().code != ErrorCode::kDeadline || is_stopped_ ||
-          SystemClock().now() > limit)
+          Clock().now() > limit)
         return result;
     }
   }
@@ -361,7 +361,7 @@ class TestReplica {
   std::optional<Saved> resumed_;
   SentUpdates sent_;
   std::string name_;
-  SystemClock clock_;
+  Clock clock_;
   Workers workers_{1};
   QuadraticWorkload workload_;
   LedgerLearner learner_;

@@ -21,7 +21,7 @@ class HubRecipes : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(HubRecipes, AllReplicasEndWithTheSameSharedModel) {
   const HubRunOptions options{.recipe = GetParam()};
-  const SystemClock clock;
+  const Clock clock;
   const std::unique_ptr<Hub> hub = hub_for(options, clock);
   std::vector<std::unique_ptr<TestReplica>> replicas;
   for (std::size_t i = 0; i < options.replicas; ++i)
@@ -58,7 +58,7 @@ TEST(Hub, GivesTheBitsOfTheSimulatedNetwork) {
     for (std::size_t i = 0; i < options.steps; ++i) cluster.step();
     for (testing::ClusterReplica& replica : cluster.replicas)
       ASSERT_TRUE(replica.engine->drain().ok());
-    const SystemClock clock;
+    const Clock clock;
     const std::unique_ptr<Hub> hub = hub_for(options, clock);
     std::vector<std::unique_ptr<TestReplica>> replicas;
     for (std::size_t i = 0; i < options.replicas; ++i)

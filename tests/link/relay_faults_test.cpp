@@ -26,9 +26,7 @@ class RelayFaults : public ::testing::Test {
 
   static std::unique_ptr<Relay> start_relay(std::uint16_t port) {
     const auto rate = RateTrace::constant(Bandwidth::from_bits_per_second(40e6));
-    return Relay::start(
-               {.target_port = port, .link = {.up = rate, .down = rate, .latency = kFaultLatency}})
-        .value();
+    return Relay::start(port, {.up = rate, .down = rate, .latency = kFaultLatency}).value();
   }
 
   Listener hub_;

@@ -27,7 +27,7 @@ LinkModel symmetric(double megabits, Seconds latency) {
 }
 
 std::unique_ptr<Relay> relay_to(const Listener& hub, LinkModel link) {
-  return Relay::start({.target_port = hub.port(), .link = std::move(link)}).value();
+  return Relay::start(hub.port(), link).value();
 }
 
 Deadline soon() { return deadline_after(Seconds(30)); }
@@ -197,11 +197,10 @@ TEST(Relay, FollowsItsTraceFromItsRestart) {
 }
 
 TEST(Relay, SaysWhatIsWrongWithItsTarget) {
-  const auto relay =
-      Relay::start({.target_address = "hub", .target_port = 1, .link = symmetric(1, Seconds(0))});
+  const auto relay = Relay::start(1, symmetric(1, Seconds(0)), "hub");
   ASSERT_FALSE(relay.ok());
   EXPECT_EQ(relay.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_FALSE(Relay::start({.link = symmetric(1, Seconds(0))}).ok());
+  EXPECT_FALSE(Relay::start(0, symmetric(1, Seconds(0))).ok());
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ class TrainSessionTest : public ::testing::Test {
     return digest;
   }
 
-  SystemClock clock_;
+  Clock clock_;
   testing::QuadraticWorkload workload_{kElements};
   std::unique_ptr<Hub> hub_;
 };

@@ -37,7 +37,7 @@ class HeldWorkload final : public Workload {
 
 Score next_score(Scorer& scorer) {
   const Deadline limit = deadline_after(kLimit);
-  while (SystemClock().now() < limit) {
+  while (Clock().now() < limit) {
     if (const auto score = scorer.take()) return *score;
     std::this_thread::yield();
   }

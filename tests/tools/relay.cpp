@@ -28,11 +28,9 @@ int serve(const RelayArguments& arguments) {
   const Result<Bandwidth> down = parse_bandwidth(arguments.down);
   const Result<Seconds> latency = parse_duration(arguments.latency);
   if (!up.ok() || !down.ok() || !latency.ok()) return 2;
-  const Result<std::unique_ptr<Relay>> relay =
-      Relay::start({.target_port = arguments.to,
-                    .link = {.up = RateTrace::constant(*up),
-                             .down = RateTrace::constant(*down),
-                             .latency = *latency}});
+  const Result<std::unique_ptr<Relay>> relay = Relay::start(
+      arguments.to,
+      {.up = RateTrace::constant(*up), .down = RateTrace::constant(*down), .latency = *latency});
   if (!relay.ok()) {
     std::cerr << relay.error().message << '\n';
     return 1;

@@ -260,7 +260,7 @@ class TwoRanks : public ::testing::Test {
             .payload = testing_data::dense(std::vector<float>(elements, value))};
   }
 
-  SystemClock clock_;
+  Clock clock_;
   ThreadsGather gather_{2};
   std::array<std::unique_ptr<Collective>, 2> ranks_;
 };
