@@ -24,7 +24,7 @@ Error failed_to(const char* what, const Path& path) {
           path.string() + ": cannot " + what + ": " + std::generic_category().message(code)};
 }
 
-// With what ::open() takes.
+// As ::open(), but not for programs that this one becomes.
 OwnedFd opened(const Path& path, int flags, mode_t mode = 0) {
   return OwnedFd(::open(path.c_str(), flags | O_CLOEXEC, mode));
 }

@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <map>
 #include <random>
 #include <string>
 #include <utility>
@@ -24,16 +23,16 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// The lines that hold something, without the white space around it, by their numbers.
-std::map<std::size_t, std::string_view> lines_of(std::string_view text) {
-  std::map<std::size_t, std::string_view> lines;
+// The lines that hold something, without the white space around it, with their numbers.
+std::vector<std::pair<std::size_t, std::string_view>> lines_of(std::string_view text) {
+  std::vector<std::pair<std::size_t, std::string_view>> lines;
   std::size_t number = 0;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
     const std::string_view line = trimmed(text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     ++number;
-    if (!line.empty()) lines.emplace_hint(lines.end(), number, line);
+    if (!line.empty()) lines.emplace_back(number, line);
   }
   return lines;
 }
