@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/longhaul/command.h"
+#include "apps/longhaul/command/command.h"
 #include "longhaul/base/text.h"
 #include "longhaul/codec/payload.h"
 #include "longhaul/exchange/protocol.h"

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "apps/longhaul/train_options.h"
+#include "apps/longhaul/train/train_options.h"
 #include "longhaul/base/log.h"
 #include "proto/longhaul.pb.h"
 

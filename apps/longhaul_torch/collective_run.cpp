@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "apps/longhaul/command.h"
-#include "apps/longhaul/complain.h"
-#include "apps/longhaul/model_file.h"
+#include "apps/longhaul/command/command.h"
+#include "apps/longhaul/command/complain.h"
+#include "apps/longhaul/command/model_file.h"
 #include "apps/longhaul_torch/job_workload.h"
 #include "apps/longhaul_torch/rank_checkpoints.h"
 #include "apps/longhaul_torch/rank_job.h"

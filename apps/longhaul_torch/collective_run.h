@@ -1,7 +1,7 @@
 // train --collective: a rank of a run without a hub.
 #pragma once
 
-#include "apps/longhaul/train_options.h"
+#include "apps/longhaul/train/train_options.h"
 
 namespace longhaul::apps {
 

@@ -5,10 +5,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "apps/longhaul/closing.h"
-#include "apps/longhaul/command.h"
-#include "apps/longhaul/complain.h"
-#include "apps/longhaul/model_file.h"
+#include "apps/longhaul/command/closing.h"
+#include "apps/longhaul/command/command.h"
+#include "apps/longhaul/command/complain.h"
+#include "apps/longhaul/command/model_file.h"
 #include "apps/longhaul_torch/job_workload.h"
 #include "longhaul/base/workers.h"
 #include "longhaul/codec/digest.h"

@@ -1,7 +1,7 @@
 // longhaul evaluate, the part that scores.
 #pragma once
 
-#include "apps/longhaul/evaluate_options.h"
+#include "apps/longhaul/evaluate/evaluate_options.h"
 
 namespace longhaul::apps {
 

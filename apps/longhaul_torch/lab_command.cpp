@@ -10,9 +10,9 @@
 #include <set>
 #include <thread>
 
-#include "apps/longhaul/command.h"
-#include "apps/longhaul/complain.h"
-#include "apps/longhaul/lab_files.h"
+#include "apps/longhaul/command/command.h"
+#include "apps/longhaul/command/complain.h"
+#include "apps/longhaul/lab/lab_files.h"
 #include "apps/longhaul_torch/job_workload.h"
 #include "longhaul/base/file.h"
 #include "longhaul/base/workers.h"

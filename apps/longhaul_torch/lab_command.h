@@ -1,7 +1,7 @@
 // `lab`: trains every run of a study, tells how far it is, and writes the results.
 #pragma once
 
-#include "apps/longhaul/lab_options.h"
+#include "apps/longhaul/lab/lab_options.h"
 
 namespace longhaul::apps {
 

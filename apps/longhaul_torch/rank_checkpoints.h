@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "apps/longhaul/train_options.h"
+#include "apps/longhaul/train/train_options.h"
 #include "longhaul/base/result.h"
 #include "longhaul/base/state.h"
 #include "longhaul/sync/checkpoint.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "apps/longhaul/installed.h"
+#include "apps/longhaul/command/installed.h"
 #include "longhaul/access/names.h"
 #include "longhaul/session/interrupt.h"
 

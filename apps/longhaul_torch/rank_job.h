@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "apps/longhaul/train_options.h"
+#include "apps/longhaul/train/train_options.h"
 #include "longhaul/base/result.h"
 #include "longhaul/job/task.h"
 #include "trainer/c10d_group.h"

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "apps/longhaul/command.h"
-#include "apps/longhaul/complain.h"
-#include "apps/longhaul/installed.h"
+#include "apps/longhaul/command/command.h"
+#include "apps/longhaul/command/complain.h"
+#include "apps/longhaul/command/installed.h"
 #include "apps/longhaul_torch/await_hub.h"
 #include "apps/longhaul_torch/collective_run.h"
 #include "apps/longhaul_torch/job_workload.h"

@@ -1,7 +1,7 @@
 // longhaul train, the part that trains; and the evaluator of a rehearsal.
 #pragma once
 
-#include "apps/longhaul/train_options.h"
+#include "apps/longhaul/train/train_options.h"
 
 namespace longhaul::apps {
 

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "apps/longhaul/closing.h"
+#include "apps/longhaul/command/closing.h"
 
 namespace longhaul::apps {
 namespace {

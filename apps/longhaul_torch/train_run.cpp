@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "apps/longhaul/model_file.h"
+#include "apps/longhaul/command/model_file.h"
 #include "apps/longhaul_torch/train_identity.h"
 #include "apps/longhaul_torch/train_news.h"
 #include "longhaul/access/names.h"

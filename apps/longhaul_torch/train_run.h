@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "apps/longhaul/train_options.h"
+#include "apps/longhaul/train/train_options.h"
 #include "longhaul/base/result.h"
 #include "longhaul/base/state.h"
 #include "longhaul/job/job.h"

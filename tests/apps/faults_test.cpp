@@ -1,4 +1,4 @@
-#include "apps/longhaul/faults.h"
+#include "apps/longhaul/rehearse/faults.h"
 
 #include <gtest/gtest.h>
 

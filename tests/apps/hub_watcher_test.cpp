@@ -1,4 +1,4 @@
-#include "apps/longhaul/hub_watcher.h"
+#include "apps/longhaul/hub/hub_watcher.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

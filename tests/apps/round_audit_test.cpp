@@ -1,4 +1,4 @@
-#include "apps/longhaul/round_audit.h"
+#include "apps/longhaul/rehearse/round_audit.h"
 
 #include <gtest/gtest.h>
 

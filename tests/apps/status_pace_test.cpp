@@ -1,4 +1,4 @@
-#include "apps/longhaul/status_pace.h"
+#include "apps/longhaul/hub/status_pace.h"
 
 #include <gtest/gtest.h>
 

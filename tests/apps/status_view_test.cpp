@@ -1,4 +1,4 @@
-#include "apps/longhaul/status_view.h"
+#include "apps/longhaul/status/status_view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

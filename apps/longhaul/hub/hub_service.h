@@ -1,0 +1,58 @@
+// A hub that runs: what it tells, and when it ends.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "apps/longhaul/hub/hub_watcher.h"
+#include "apps/longhaul/hub/status_pace.h"
+#include "longhaul/base/log.h"
+#include "longhaul/hub/hub.h"
+#include "longhaul/sync/pacer.h"
+
+namespace longhaul::apps {
+
+// Serves until every replica has finished, or someone interrupts.
+class HubService {
+ public:
+  struct Options {
+    v1::Task task;
+    std::uint64_t steps = 0;  // of the run
+    std::string directory;    // of the run; empty: none
+    std::string again;        // the command that goes on with this run; empty: none does
+  };
+  // `pace` is that of the `status` events, if `lines` takes any.
+  HubService(Hub& hub, Options options, std::shared_ptr<Lines> lines, StatusPace pace, Log log)
+      : hub_(hub),
+        options_(std::move(options)),
+        lines_(std::move(lines)),
+        pace_(std::move(pace)),
+        log_(std::move(log)) {}
+
+  // An error is the hub's: nothing goes on. False: it was interrupted.
+  Result<bool> run();
+
+ private:
+  void note_strangers();
+  void tell(const HubStatus& status, bool is_last);
+  // How the run ended: an event, or a table on standard output.
+  void tell_end(const HubStatus& status) const;
+  [[nodiscard]] bool is_given_up() const;
+  // After an interrupt: the first names the replicas it waits for, the second says how to go on.
+  void tell_of_stop(const HubStatus& status) const;
+  void tell_of_rest(const HubStatus& status) const;
+
+  Hub& hub_;
+  Options options_;
+  std::shared_ptr<Lines> lines_;  // shared with the watcher
+  StatusPace pace_;
+  Log log_;
+  Clock clock_;
+  Pacer pacer_;
+  std::optional<TimePoint> asked_;  // to finish
+  std::uint64_t strangers_ = 0;
+  TimePoint told_;
+  std::uint64_t told_round_ = 0;
+};
+
+}  // namespace longhaul::apps

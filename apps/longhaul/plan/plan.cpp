@@ -1,0 +1,198 @@
+// longhaul plan: what would be chosen on a link, and why.
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <sstream>
+#include <utility>
+
+#include "apps/longhaul/command/command.h"
+#include "apps/longhaul/command/complain.h"
+#include "apps/longhaul/plan/plan_map.h"
+#include "apps/longhaul/plan/plan_options.h"
+#include "longhaul/base/file.h"
+#include "longhaul/base/units.h"
+#include "longhaul/plan/iteration_model.h"
+#include "longhaul/plan/planner.h"
+
+namespace longhaul::apps {
+namespace {
+
+constexpr std::array<const char*, 4> kWays{"dense", "union", "forwarded", "two-way"};
+
+struct Planned {
+  Decision decision;
+  RoundSize size;
+  WaysDown ways;
+  Seconds d_sgd{};  // step time of synchronous, dense training
+};
+
+Planned planned(const PlanOptions& request) {
+  const Conditions replicas(request.replicas, request.link);
+  const RoundSizes sizes = request.sizes();
+  const auto planner =
+      make_planner({.kind = request.recipe.planner, .plan = request.recipe.plan}, sizes);
+  Planned result{.decision = planner->first(replicas)};
+  const double keep_ratio = result.decision.plan.keep_ratio;
+  result.size = sizes.exact(keep_ratio);
+  result.ways = sizes.ways_down(keep_ratio);
+  result.d_sgd = d_sgd_step_time(request, request.link);
+  return result;
+}
+
+double efficiency(const PlanOptions& request, Seconds step_time) {
+  return request.link.compute / step_time;
+}
+
+nlohmann::ordered_json json_of(const PlanOptions& request, const Planned& result) {
+  const Decision& decision = result.decision;
+  nlohmann::ordered_json steps;  // null: not known
+  if (is_calibrated(decision.plan.merge)) steps = decision.relative_steps;
+  nlohmann::ordered_json json{{"recipe", request.recipe.name},
+                              {"codec", request.recipe.codec.name()}};
+  json.update(plan_json(decision.plan));
+  json.update({{"step_time_s", decision.step_time.count()},
+               {"efficiency", efficiency(request, decision.step_time)},
+               {"relative_steps", steps},
+               {"bytes_up", result.size.up},
+               {"bytes_down", result.size.down},
+               {"way_down", kWays.at(static_cast<std::size_t>(result.size.way))},
+               {"d_sgd_step_time_s", result.d_sgd.count()},
+               {"reason", decision.reason}});
+  return json;
+}
+
+std::string size_text(double bytes) {
+  return bytes_text(static_cast<std::uint64_t>(std::llround(bytes)));
+}
+
+void print_row(const char* name, const std::string& value) {
+  std::printf("%-12s %s\n", name, value.c_str());
+}
+
+// In lines that a terminal can hold.
+void print_text(const char* name, const std::string& text) {
+  constexpr std::size_t kWidth = 87;  // beside the names
+  std::istringstream words(text);
+  std::string line;
+  for (std::string word; words >> word;) {
+    if (!line.empty() && line.size() + 1 + word.size() > kWidth) {
+      print_row(std::exchange(name, ""), line);
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  print_row(name, line);
+}
+
+void print_plan(const PlanOptions& request, const Planned& result) {
+  const Decision& decision = result.decision;
+  const double share = efficiency(request, decision.step_time);
+  print_row("codec", request.recipe.codec.name());
+  for (const PlanCell& knob : plan_cells(decision.plan))
+    print_row(knob.name.c_str(), knob.value + (knob.unit.empty() ? "" : ' ' + knob.unit));
+  print_row("step time", to_string(decision.step_time) +
+                             formatted(", %.0f %% computing", 100 * share) +
+                             " (d-sgd: " + to_string(result.d_sgd) +
+                             formatted(", %.1f %%)", 100 * efficiency(request, result.d_sgd)));
+  print_row("sends", size_text(result.size.up) + " up, " + size_text(result.size.down) + " down (" +
+                         kWays.at(static_cast<std::size_t>(result.size.way)) +
+                         (decision.plan.period_steps > 1 ? ") per replica and period"
+                                                         : ") per replica and step"));
+  print_row("ways down", "dense " + size_text(result.ways.dense) + ", union " +
+                             size_text(result.ways.joined) + ", forwarded " +
+                             size_text(result.ways.forwarded) + ", two-way " +
+                             size_text(result.ways.two_way));
+  print_text("because", decision.reason);
+}
+
+nlohmann::ordered_json json_of(const PlanMap& map) {
+  nlohmann::ordered_json json{
+      {"recipe", map.recipe}, {"efficiency", map.plan}, {"d_sgd_efficiency", map.d_sgd}};
+  for (const Bandwidth rate : map.bandwidths) json["bandwidth"].push_back(to_string(rate));
+  for (const Seconds latency : map.latencies) json["latency"].push_back(to_string(latency));
+  return json;
+}
+
+int draw_map(const PlanOptions& request, const PlanCommandOptions& arguments) {
+  const PlanMap map = plan_map(request);
+  const std::string& out = arguments.out;
+  if (out.empty()) {
+    std::cout << (arguments.json ? json_of(map).dump(2) + '\n' : plan_map_text(map));
+    return kExitDone;
+  }
+  const std::string svg = plan_map_svg(map);
+  const Status written =
+      write_output(out, std::as_bytes(std::span(svg)), kPlanMapMark, arguments.is_forced);
+  if (!written.ok()) return complain("plan", Error(written.error()).within("--out"));
+  (is_standard_output(out) ? std::cerr : std::cout) << "map: " << out << '\n';
+  return kExitDone;
+}
+
+int run_plan(const PlanCommandOptions& arguments) {
+  const Result<PlanOptions> request = plan_request(arguments);
+  if (!request.ok()) return complain("plan", request.error(), kExitWrongUse);
+  const std::string doubt = doubt_about_params(arguments.params, request->elements);
+  if (!doubt.empty()) std::cerr << "longhaul plan: " << doubt << '\n';
+  if (arguments.map) return draw_map(*request, arguments);
+  if (!arguments.out.empty())
+    return complain("plan", {ErrorCode::kInvalidArgument, "--out: only with --map"});
+  const Planned result = planned(*request);
+  if (arguments.json) {
+    std::cout << json_of(*request, result).dump(2) << '\n';
+  } else {
+    print_plan(*request, result);
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& program, Run& run) {
+  CLI::App* plan = program.add_subcommand("plan", "Say what would be chosen on a link, and why");
+  plan->footer(
+      "Examples:\n"
+      "  longhaul plan --params 124M --step-time 250ms --bandwidth 500mbit --latency 30ms\n"
+      "  longhaul plan --params 1B --step-time 1s --map");
+  const auto arguments =
+      std::make_shared<PlanCommandOptions>();  // shared with the callback, which outlives this call
+  plan->add_option("--params", arguments->params, "Parameters of the model, such as 124M")
+      ->required();
+  plan->add_option("--step-time", arguments->step_time, "Compute time of a step, such as 250ms")
+      ->required();
+  plan->add_option("--bandwidth", arguments->bandwidth,
+                   "Upload rate of each replica, such as 500mbit (not needed with --map)");
+  plan->add_option("--down", arguments->down, "Download rate of each replica (default: as up)");
+  plan->add_option("--latency", arguments->latency,
+                   "One-way latency, such as 30ms (not needed with --map)");
+  plan->add_option("--replicas", arguments->replicas, "Replicas")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100'000));
+  plan->add_option("--recipe", arguments->recipe,
+                   "Recipe whose plan is computed: auto, deco, d-sgd, …")
+      ->capture_default_str();
+  plan->add_option("--codec", arguments->codec,
+                   "Codec in place of the recipe's, such as top_k/2bit");
+  plan->add_option("--min-ratio", arguments->least_ratio,
+                   "Smallest keep ratio that a plan may choose")
+      ->capture_default_str();
+  plan->add_option("--max-ratio", arguments->most_ratio,
+                   "Largest keep ratio that a plan may choose")
+      ->capture_default_str();
+  plan->add_flag(
+      "--map", arguments->map,
+      "Draw the share of time spent computing over bandwidth and latency, for d-sgd and for the "
+      "recipe");
+  CLI::Option* out = plan->add_option(
+      "--out", arguments->out, "With --map: write it as an SVG to this file; -: standard output");
+  plan->add_flag("--force", arguments->is_forced,
+                 "With --out: replace a file that Longhaul did not write, too")
+      ->needs(out);
+  plan->add_flag("--json", arguments->json, "One JSON object instead of the table");
+  plan->callback([arguments, &run] { run = [arguments] { return run_plan(*arguments); }; });
+}
+
+}  // namespace longhaul::apps

@@ -1,0 +1,235 @@
+// longhaul rehearse: hub and replicas as real processes on this machine, over emulated links.
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <iostream>
+#include <memory>
+
+#include "apps/longhaul/command/command.h"
+#include "apps/longhaul/command/complain.h"
+#include "apps/longhaul/command/installed.h"
+#include "apps/longhaul/command/log_options.h"
+#include "apps/longhaul/command/option_checks.h"
+#include "apps/longhaul/lab/lab_files.h"
+#include "apps/longhaul/rehearse/live_lines.h"
+#include "apps/longhaul/rehearse/rehearsal.h"
+#include "longhaul/base/text.h"
+#include "longhaul/lab/study.h"
+#include "longhaul/lab/summary.h"
+#include "longhaul/session/interrupt.h"
+
+namespace longhaul::apps {
+namespace {
+
+constexpr double kFewLateShare = 0.02;  // of steps: more than that is told
+
+struct RehearseCommandOptions {
+  std::string scenario = "demo";
+  std::string recipes;
+  std::string seeds;
+  std::vector<std::string> settings;
+  std::string out;
+  std::size_t faults = 0;
+  std::uint64_t fault_seed = 1;
+  std::string duration;
+  bool keeps_books = false;
+  bool print_config = false;
+  bool json = false;
+  LogOptions log;
+};
+
+// What a rehearsal is for: is a step as long as predicted, and are all models the same?
+std::string prediction_text(const std::vector<lab::RunResult>& runs) {
+  std::string text = "Real time, emulated links:\n";
+  for (const lab::RunResult& run : runs) {
+    if (!run.predicted_step_time) continue;
+    text += "  " + run.recipe + ", seed " + std::to_string(run.seed) + ": a step took " +
+            to_string(run.step_time) + ", predicted " + to_string(*run.predicted_step_time) +
+            formatted(" (%+.1f %%); ", 100 * (run.step_time / *run.predicted_step_time - 1));
+    text +=
+        run.status == lab::RunStatus::kDiverged
+            ? "diverged\n"
+            : "all " + std::to_string(run.replicas) + " models equal (digest " + run.digest + ")\n";
+  }
+  return text;
+}
+
+// Times of a machine that was too slow to stand in for the replicas are real, but not theirs.
+void tell_if_late(const lab::RunResult& run) {
+  const auto steps = static_cast<double>(run.steps * run.replicas);
+  if (static_cast<double>(run.late_steps) <= kFewLateShare * steps) return;
+  std::cerr << "longhaul rehearse: " << run.recipe << ": " << run.late_steps << " of " << steps
+            << " steps took longer than step_time: this machine is too slow or too busy for these "
+               "replicas; raise train.step_time\n";
+}
+
+// The runs of a rehearsal, checked before anything starts.
+struct Programme {
+  Job job;  // of the first
+  std::vector<std::string> settings;
+  std::vector<std::string> recipes;
+  std::vector<std::uint64_t> seeds{1};
+  FaultOptions faults;
+  bool keeps_books = false;
+  LogOptions log;
+  std::filesystem::path out;
+};
+
+Result<Programme> programme_of(const RehearseCommandOptions& arguments) {
+  Programme programme;
+  programme.settings = arguments.settings;
+  programme.settings.insert(programme.settings.begin(), "train.stop=target");
+  const v1::Task first = LONGHAUL_TRY(
+      task_of({.scenario = arguments.scenario, .settings = programme.settings}, catalogue()));
+  Job job = LONGHAUL_TRY(job_of(first, catalogue()));
+  programme.job = std::move(job);
+  programme.recipes = split_list(arguments.recipes);
+  if (programme.recipes.empty()) programme.recipes = programme.job.scenario.recipes;
+  if (!arguments.seeds.empty()) {
+    Result<std::vector<std::uint64_t>> asked = lab::parse_seeds(arguments.seeds);
+    if (!asked.ok()) return std::move(asked).error().within("--seed");
+    programme.seeds = std::move(asked).value();
+  }
+  for (const std::string& recipe : programme.recipes) {
+    (void)LONGHAUL_TRY(
+        task_of({.scenario = arguments.scenario, .settings = programme.settings, .recipe = recipe},
+                catalogue()));
+  }
+  programme.faults = {.count = arguments.faults, .seed = arguments.fault_seed};
+  if (!arguments.duration.empty()) {
+    const Result<Seconds> duration = parse_duration(arguments.duration);
+    if (!duration.ok()) return Error(duration.error()).within("--for");
+    programme.faults.duration = *duration;
+  }
+  if (programme.faults.is_wanted() && programme.job.scenario.train.stop != StopAt::kTarget)
+    return Error{ErrorCode::kInvalidArgument, "--faults: a run with faults ends at its target"};
+  programme.keeps_books = arguments.keeps_books;
+  programme.log = arguments.log;
+  programme.out = arguments.out.empty() ? "longhaul-results/rehearse-" + programme.job.scenario.name
+                                        : arguments.out;
+  return programme;
+}
+
+// Runs one after the other. A failure ends it; what was done before stays.
+Status rehearse_all(const Programme& programme, const std::string& scenario, LabFiles& files) {
+  LiveLines lines(name_of(programme.job.scenario.target.metric));
+  for (const std::uint64_t seed : programme.seeds) {
+    for (const std::string& recipe : programme.recipes) {
+      if (is_interrupted()) return Done{};
+      lines.next_run();
+      Rehearsal rehearsal({.task = {.scenario = scenario,
+                                    .settings = programme.settings,
+                                    .recipe = recipe,
+                                    .seed = seed},
+                           .directory = programme.out / (recipe + "-" + std::to_string(seed)),
+                           .faults = programme.faults,
+                           .keeps_books = programme.keeps_books,
+                           .log_level = programme.log.level},
+                          [&](const RehearsalView& view) {
+                            if (shows_progress(programme.log)) lines.show(view);
+                            return !is_interrupted();
+                          });
+      const Result<lab::RunResult> run = rehearsal.run();
+      if (!run.ok() && is_interrupted()) return Done{};
+      if (!run.ok()) return Error(run.error()).within(recipe);
+      if (programme.faults.is_wanted()) {
+        if (shows_progress(programme.log))
+          std::cerr << recipe << ": " << rehearsal.fault_report() << '\n';
+      } else {
+        tell_if_late(*run);
+      }
+      LONGHAUL_TRY(files.start());
+      LONGHAUL_TRY(files.add(*run));
+    }
+  }
+  return Done{};
+}
+
+int print_rehearsed_config(const RehearseCommandOptions& arguments, const Programme& programme) {
+  if (programme.seeds.size() > 1)
+    return complain("rehearse", {ErrorCode::kInvalidArgument, "--print-config: expected one seed"});
+  const Result<std::string> text = config_text({.scenario = arguments.scenario,
+                                                .settings = programme.settings,
+                                                .seed = programme.seeds.front()},
+                                               programme.recipes, catalogue());
+  if (!text.ok()) return complain("rehearse", text.error(), kExitWrongUse);
+  std::cout << *text;
+  return kExitDone;
+}
+
+int run_rehearse(const RehearseCommandOptions& arguments) {
+  const Result<Programme> programme = programme_of(arguments);
+  if (!programme.ok()) return complain("rehearse", programme.error(), kExitWrongUse);
+  if (arguments.print_config) return print_rehearsed_config(arguments, *programme);
+  Result<LabFiles> files = LabFiles::open(programme->out);
+  if (!files.ok()) return complain("rehearse", files.error(), kExitFailed);
+  notice_interrupts();
+  (void)std::signal(SIGPIPE, SIG_IGN);  // a child that ends while it is written to
+  const Status rehearsed = rehearse_all(*programme, arguments.scenario, *files);
+  const Result<std::vector<lab::RunResult>> runs = files->finish(programme->job.scenario);
+  if (!runs.ok()) return complain("rehearse", runs.error(), kExitFailed);
+  if (arguments.json) {
+    if (rehearsed.ok() || !runs->empty())
+      std::cout << lab_json(programme->job.scenario, *runs, std::nullopt) << '\n';
+  } else if (!runs->empty()) {
+    std::cout << lab::summary_table(programme->job.scenario, *runs) << '\n'
+              << prediction_text(*runs) << "report: " << files->report().string() << '\n';
+  }
+  if (!rehearsed.ok()) return complain("rehearse", rehearsed.error(), kExitFailed);
+  return is_interrupted() ? kExitInterrupted : kExitDone;
+}
+
+}  // namespace
+
+void add_rehearse(CLI::App& program, Run& run) {
+  const auto arguments = std::make_shared<RehearseCommandOptions>();  // shared with the callback
+  CLI::App* rehearse = program.add_subcommand(
+      "rehearse", "Run recipes as real processes on this machine, over emulated links");
+  rehearse
+      ->add_option("scenario", arguments->scenario,
+                   "Name of a built-in scenario, or a file that ends in .toml")
+      ->capture_default_str();
+  rehearse->add_option("--recipe", arguments->recipes,
+                       "Recipes, such as d-sgd,auto (default: the scenario's)");
+  rehearse->add_option("--seed", arguments->seeds, "Seeds, such as 1,2,3 (default: 1)");
+  rehearse
+      ->add_option("--set", arguments->settings,
+                   "Override a key of the scenario: table.key=value; repeatable")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+  rehearse->add_option(
+      "--out", arguments->out,
+      "Directory for report.html, results.json and .csv, events.jsonl and logs (default: "
+      "./longhaul-results/rehearse-SCENARIO)");
+  rehearse
+      ->add_option(
+          "--faults", arguments->faults,
+          "Cause at least this many faults at random times: processes killed or stopped, links "
+          "cut or reset, the hub killed and started again")
+      ->check(whole_number());
+  rehearse->add_option("--fault-seed", arguments->fault_seed, "Seed of the faults")
+      ->capture_default_str()
+      ->check(whole_number());
+  rehearse->add_option("--for", arguments->duration,
+                       "Cause faults for at least this long, such as 20min");
+  rehearse->add_flag(
+      "--books", arguments->keeps_books,
+      "Record in --out what each replica submits and merges, for tests/e2e/books.py");
+  rehearse->add_flag(
+      "--print-config", arguments->print_config,
+      "Do not run: print the scenario with all settings applied, as a scenario file");
+  rehearse->add_flag("--json", arguments->json, "One JSON object on standard output");
+  add_log_options(*rehearse, arguments->log);
+  rehearse->footer(
+      "Starts a hub, and for each replica of the scenario a process and a relay that emulates its\n"
+      "link. A run ends at the target (--set train.stop=steps: after all steps). With faults it\n"
+      "ends when they are over, everyone is back and the target is reached; then all models must "
+      "be\n"
+      "equal, and every round closed once.\n\nExamples:\n"
+      "  longhaul rehearse\n"
+      "  longhaul rehearse fashion-wan --recipe d-sgd,auto\n"
+      "  longhaul rehearse smoke --recipe auto --set train.steps=100000 --faults 50");
+  rehearse->callback([=, &run] { run = [=] { return run_rehearse(*arguments); }; });
+}
+
+}  // namespace longhaul::apps

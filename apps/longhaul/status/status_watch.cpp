@@ -1,0 +1,91 @@
+#include "apps/longhaul/status/status_watch.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "apps/longhaul/command/command.h"
+#include "apps/longhaul/command/complain.h"
+#include "apps/longhaul/status/status_view.h"
+#include "longhaul/access/wall_time.h"
+#include "longhaul/exchange/ask.h"
+#include "longhaul/grpc/grpc_transport.h"
+#include "longhaul/session/interrupt.h"
+
+namespace longhaul::apps {
+namespace {
+
+constexpr Seconds kAnswerTimeout{10.0};
+
+// Ctrl-C ends it early.
+void pause_for(Seconds interval) {
+  constexpr double kLongest = 1e8;
+  ::poll(nullptr, 0, static_cast<int>(std::min(kLongest, 1e3 * interval.count())));
+}
+
+// One block per answer: in place of the last one on a terminal, below it elsewhere.
+class Screen {
+ public:
+  void show(const std::string& text) {
+    std::cout << (is_terminal_ ? "\033[H\033[J"
+                  : is_first_  ? ""
+                               : "\n")
+              << access::to_text(access::wall_now()) << '\n'
+              << text << std::flush;
+    is_first_ = false;
+  }
+
+ private:
+  const bool is_terminal_ = ::isatty(STDOUT_FILENO) != 0;
+  bool is_first_ = true;
+};
+
+Result<v1::StatusReport> ask_once(const HubAccess& access) {
+  const std::unique_ptr<Connector> connector = make_grpc_connector(access.address, access.tls);
+  return ask_for_status(*connector, access.name, access.token, deadline_after(kAnswerTimeout),
+                        is_interrupted);
+}
+
+bool is_done(const v1::StatusReport& report) {
+  return report.steps() > 0 && report.step() >= report.steps();
+}
+
+std::string json_line(const v1::StatusReport& report) {
+  return status_json(report).dump(-1, ' ', false,
+                                  nlohmann::ordered_json::error_handler_t::replace) +
+         '\n';
+}
+
+}  // namespace
+
+int watch_status(const HubAccess& access, const WatchOptions& options) {
+  notice_interrupts();
+  Screen screen;
+  bool was_there = false;
+  for (; !is_interrupted(); pause_for(options.interval)) {
+    const Result<v1::StatusReport> report = ask_once(access);
+    if (is_interrupted()) break;
+    if (!report.ok()) {
+      const bool is_away = was_there && report.error().code != ErrorCode::kMismatch;
+      if (!is_away || options.json) (void)complain("status", report.error());
+      if (!is_away) return kExitFailed;
+      if (!options.json)
+        screen.show("The hub is away, trying again: " + report.error().message + '\n');
+      continue;
+    }
+    was_there = true;
+    const bool is_over = is_done(*report);
+    if (options.json) {
+      std::cout << json_line(*report) << std::flush;
+    } else {
+      screen.show(status_text(*report) + (is_over ? "\nThe run is done.\n" : ""));
+    }
+    if (is_over) return kExitDone;
+  }
+  return kExitInterrupted;
+}
+
+}  // namespace longhaul::apps
