@@ -5,13 +5,13 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "apps/longhaul/command/closing.h"
 #include "apps/longhaul/command/command.h"
 #include "apps/longhaul/command/complain.h"
 #include "apps/longhaul/command/model_file.h"
 #include "apps/longhaul_torch/job_workload.h"
 #include "longhaul/base/workers.h"
 #include "longhaul/codec/digest.h"
+#include "longhaul/exchange/closing.h"
 
 namespace longhaul::apps {
 namespace {

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "apps/longhaul/command/closing.h"
+#include "longhaul/exchange/closing.h"
 
 namespace longhaul::apps {
 namespace {

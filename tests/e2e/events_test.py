@@ -147,7 +147,7 @@ class Programs(Guests):
                                     f"{sorted(flat)} are not in one call: {keys_in_source(owner[1])}")
 
     def test_an_hour_of_a_quiet_run_is_under_a_megabyte(self):
-        """tests/apps/status_pace_test.cpp counts the statuses of an hour: at most 365."""
+        """tests/hub/status_pace_test.cpp counts the statuses of an hour: at most 365."""
         hub = Process(self, LONGHAUL, "hub", "smoke", "--listen", "127.0.0.1:0", "--json", "--recipe", "static", "--set",
                       "train.steps=150")
         port = hub.until(lambda event: event["event"] == "listening", "the hub listens")["port"]

@@ -2,11 +2,11 @@
 
 #include <iostream>
 
-#include "apps/longhaul/command/closing.h"
-#include "apps/longhaul/status/status_view.h"
+#include "longhaul/exchange/closing.h"
 #include "longhaul/exchange/protocol.h"
 #include "longhaul/grpc/grpc_transport.h"
 #include "longhaul/hub/status_report.h"
+#include "longhaul/hub/status_view.h"
 #include "longhaul/session/interrupt.h"
 #include "longhaul/telemetry/event_log.h"
 

@@ -4,10 +4,10 @@
 #include <memory>
 #include <optional>
 
-#include "apps/longhaul/hub/hub_watcher.h"
-#include "apps/longhaul/hub/status_pace.h"
 #include "longhaul/base/log.h"
 #include "longhaul/hub/hub.h"
+#include "longhaul/hub/hub_watcher.h"
+#include "longhaul/hub/status_pace.h"
 #include "longhaul/sync/pacer.h"
 
 namespace longhaul::apps {

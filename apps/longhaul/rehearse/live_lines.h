@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "apps/longhaul/rehearse/rehearsal.h"
+#include "longhaul/rehearsal/rehearsal.h"
 
 namespace longhaul::apps {
 

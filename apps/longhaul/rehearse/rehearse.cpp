@@ -11,10 +11,10 @@
 #include "apps/longhaul/command/option_checks.h"
 #include "apps/longhaul/lab/lab_files.h"
 #include "apps/longhaul/rehearse/live_lines.h"
-#include "apps/longhaul/rehearse/rehearsal.h"
 #include "longhaul/base/text.h"
 #include "longhaul/lab/study.h"
 #include "longhaul/lab/summary.h"
+#include "longhaul/rehearsal/rehearsal.h"
 #include "longhaul/session/interrupt.h"
 
 namespace longhaul::apps {
@@ -120,6 +120,8 @@ Status rehearse_all(const Programme& programme, const std::string& scenario, Lab
                                     .settings = programme.settings,
                                     .recipe = recipe,
                                     .seed = seed},
+                           .catalogue = catalogue(),
+                           .programs = program_directory(),
                            .directory = programme.out / (recipe + "-" + std::to_string(seed)),
                            .faults = programme.faults,
                            .keeps_books = programme.keeps_books,

@@ -5,9 +5,9 @@
 #include "apps/longhaul/command/command.h"
 #include "apps/longhaul/command/complain.h"
 #include "apps/longhaul/command/visit_options.h"
-#include "apps/longhaul/status/status_view.h"
 #include "apps/longhaul/status/status_watch.h"
 #include "longhaul/exchange/ask.h"
+#include "longhaul/hub/status_view.h"
 
 namespace longhaul::apps {
 namespace {

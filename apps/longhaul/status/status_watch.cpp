@@ -9,10 +9,10 @@
 
 #include "apps/longhaul/command/command.h"
 #include "apps/longhaul/command/complain.h"
-#include "apps/longhaul/status/status_view.h"
 #include "longhaul/access/wall_time.h"
 #include "longhaul/exchange/ask.h"
 #include "longhaul/grpc/grpc_transport.h"
+#include "longhaul/hub/status_view.h"
 #include "longhaul/session/interrupt.h"
 
 namespace longhaul::apps {

@@ -1,4 +1,4 @@
-#include "apps/longhaul/hub/hub_watcher.h"
+#include "longhaul/hub/hub_watcher.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-namespace longhaul::apps {
+namespace longhaul {
 namespace {
 
 using ::testing::ElementsAre;
@@ -109,4 +109,4 @@ TEST_F(Watching, TellsOfARoundThatNobodyWasIn) {
 }
 
 }  // namespace
-}  // namespace longhaul::apps
+}  // namespace longhaul

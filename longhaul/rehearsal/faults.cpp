@@ -1,9 +1,9 @@
-#include "apps/longhaul/rehearse/faults.h"
+#include "longhaul/rehearsal/faults.h"
 
 #include <algorithm>
 #include <array>
 
-namespace longhaul::apps {
+namespace longhaul {
 namespace {
 
 constexpr std::size_t kMostUnderWay = 2;
@@ -95,4 +95,4 @@ Status Faults::on_tick(Seconds time, const Hands& hands) {
   return Done{};
 }
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

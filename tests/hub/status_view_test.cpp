@@ -1,11 +1,11 @@
-#include "apps/longhaul/status/status_view.h"
+#include "longhaul/hub/status_view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "longhaul/exchange/protocol.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 namespace {
 
 using ::testing::HasSubstr;
@@ -36,4 +36,4 @@ TEST(StatusView, SaysSoIfThePlanCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace longhaul::apps
+}  // namespace longhaul

@@ -1,10 +1,10 @@
 // When the processes of a rehearsal did what. They share a machine, and so its steady clock.
 #include <algorithm>
 
-#include "apps/longhaul/rehearse/rehearsal.h"
 #include "longhaul/lab/timekeeper.h"
+#include "longhaul/rehearsal/rehearsal.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -113,4 +113,4 @@ void Rehearsal::fill_in_timeline() {
   }
 }
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

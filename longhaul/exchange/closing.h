@@ -9,7 +9,7 @@
 #include "longhaul/exchange/membership.h"
 #include "longhaul/exchange/score.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 
 // A line for each row: its name, then its value. Rows without a value are left out.
 std::string two_columns(const std::vector<std::pair<std::string, std::string>>& rows);
@@ -23,4 +23,4 @@ std::string ending_text(FinishCause cause, std::uint64_t done, std::uint64_t ste
 // "steps", "stopped", "target": for events.
 std::string cause_name(FinishCause cause);
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

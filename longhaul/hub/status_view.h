@@ -6,10 +6,10 @@
 
 #include "proto/longhaul.pb.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 
 nlohmann::ordered_json evaluation_json(const v1::Evaluation& evaluation);
 nlohmann::ordered_json status_json(const v1::StatusReport& report);
 std::string status_text(const v1::StatusReport& report);
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

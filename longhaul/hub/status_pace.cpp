@@ -1,9 +1,9 @@
-#include "apps/longhaul/hub/status_pace.h"
+#include "longhaul/hub/status_pace.h"
 
 #include <sstream>
 #include <utility>
 
-namespace longhaul::apps {
+namespace longhaul {
 namespace {
 
 // The part of a status that an operator wants to hear of at once.
@@ -30,4 +30,4 @@ bool StatusPace::is_due(const HubStatus& status, TimePoint now) {
   return true;
 }
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

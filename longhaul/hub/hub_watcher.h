@@ -11,7 +11,7 @@
 #include "longhaul/base/repeat_filter.h"
 #include "longhaul/hub/hub_core.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 
 // Lines for standard output. Whoever reads them may be slow, and the hub must not wait for that:
 // what does not fit is dropped.
@@ -35,4 +35,4 @@ class HubWatcher {
   std::optional<TimePoint> start_;
 };
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

@@ -1,4 +1,4 @@
-#include "apps/longhaul/rehearse/child.h"
+#include "longhaul/rehearsal/child.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-namespace longhaul::apps {
+namespace longhaul {
 namespace {
 
 struct Pipe {
@@ -137,4 +137,4 @@ std::optional<int> Child::exit_code() {
   return exit_code_;
 }
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

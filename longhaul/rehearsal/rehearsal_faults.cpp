@@ -1,9 +1,9 @@
 // Injects faults into the processes and links of a rehearsal.
 #include <csignal>
 
-#include "apps/longhaul/rehearse/rehearsal.h"
+#include "longhaul/rehearsal/rehearsal.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 
 Status Rehearsal::begin(const Fault& fault) {
   Seat& seat = seats_[fault.slot];
@@ -61,4 +61,4 @@ void Rehearsal::kill_hub() {
   audit_.on_new_hub();
 }
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

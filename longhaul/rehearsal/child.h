@@ -11,7 +11,7 @@
 #include "longhaul/base/owned_fd.h"
 #include "longhaul/base/result.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 
 class Child {
  public:
@@ -55,4 +55,4 @@ class Child {
   std::optional<int> exit_code_;
 };
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

@@ -1,10 +1,10 @@
-#include "apps/longhaul/rehearse/round_audit.h"
+#include "longhaul/rehearsal/round_audit.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace longhaul::apps {
+namespace longhaul {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -101,4 +101,4 @@ TEST(RoundAudit, NoticesAModelThatDiffered) {
 }
 
 }  // namespace
-}  // namespace longhaul::apps
+}  // namespace longhaul

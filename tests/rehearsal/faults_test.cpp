@@ -1,4 +1,4 @@
-#include "apps/longhaul/rehearse/faults.h"
+#include "longhaul/rehearsal/faults.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace longhaul::apps {
+namespace longhaul {
 namespace {
 
 struct Seen {
@@ -92,4 +92,4 @@ TEST(Faults, EndWhatIsUnderWayAfterTheyAreStopped) {
 }
 
 }  // namespace
-}  // namespace longhaul::apps
+}  // namespace longhaul

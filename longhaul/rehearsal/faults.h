@@ -12,7 +12,7 @@
 #include "longhaul/base/result.h"
 #include "longhaul/base/units.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 
 enum class FaultKind : std::uint8_t {
   kKillReplica,  // SIGKILL; a new process of that name begins without a checkpoint
@@ -80,4 +80,4 @@ class Faults {
   std::string last_;
 };
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

@@ -1,17 +1,16 @@
-#include "apps/longhaul/rehearse/rehearsal.h"
+#include "longhaul/rehearsal/rehearsal.h"
 
 #include <poll.h>
 
 #include <algorithm>
 #include <csignal>
 
-#include "apps/longhaul/command/command.h"
-#include "apps/longhaul/command/installed.h"
 #include "longhaul/lab/links.h"
 #include "longhaul/lab/study.h"
+#include "longhaul/session/exit_code.h"
 #include "longhaul/sync/target.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 namespace {
 
 constexpr int kPollMilliseconds = 100;
@@ -42,9 +41,9 @@ Result<lab::RunResult> Rehearsal::run() {
 }
 
 Status Rehearsal::start() {
-  v1::Task task = LONGHAUL_TRY(task_of(options_.task, catalogue()));
+  v1::Task task = LONGHAUL_TRY(task_of(options_.task, options_.catalogue));
   task_ = std::move(task);
-  Job job = LONGHAUL_TRY(job_of(task_, catalogue()));
+  Job job = LONGHAUL_TRY(job_of(task_, options_.catalogue));
   job_ = std::move(job);
   view_.recipe = job_->recipe_text;
   if (options_.faults.is_wanted()) faults_.emplace(options_.faults, job_->scenario.replicas.size());
@@ -87,7 +86,7 @@ Status Rehearsal::start_hub() {
     arguments.emplace_back("--dir");
     arguments.push_back((options_.directory / "journal").string());
   }
-  Child hub = LONGHAUL_TRY(Child::start({.program = (program_directory() / "longhaul").string(),
+  Child hub = LONGHAUL_TRY(Child::start({.program = (options_.programs / "longhaul").string(),
                                          .arguments = std::move(arguments),
                                          .errors = (options_.directory / "hub.log").string()}));
   is_listening_ = false;
@@ -97,7 +96,7 @@ Status Rehearsal::start_hub() {
 
 Status Rehearsal::start_evaluator() {
   Child evaluator = LONGHAUL_TRY(
-      Child::start({.program = (program_directory() / "longhaul-torch").string(),
+      Child::start({.program = (options_.programs / "longhaul-torch").string(),
                     .arguments = {"train", "--hub", "127.0.0.1:" + std::to_string(port_), "--name",
                                   "evaluator", "--evaluate"},
                     .errors = (options_.directory / "evaluator.log").string(),
@@ -108,7 +107,7 @@ Status Rehearsal::start_evaluator() {
 }
 
 Status Rehearsal::start_seats() {
-  const Scenario scenario = LONGHAUL_TRY(scenario_of(options_.task, catalogue()));
+  const Scenario scenario = LONGHAUL_TRY(scenario_of(options_.task, options_.catalogue));
   Result<std::vector<SimulatedPeer>> peers = lab::free_peers_of(scenario);
   if (!job_->recipe.is_free) peers = lab::peers_of(scenario, job_->seed);
   if (!peers.ok()) return peers.error();
@@ -147,7 +146,7 @@ Status Rehearsal::start_replica(std::size_t slot) {
     arguments.push_back((options_.directory / "books" / name_of_replica(slot)).string());
   }
   Child replica = LONGHAUL_TRY(
-      Child::start({.program = (program_directory() / "longhaul-torch").string(),
+      Child::start({.program = (options_.programs / "longhaul-torch").string(),
                     .arguments = std::move(arguments),
                     .errors = (options_.directory / (name_of_replica(slot) + ".log")).string()}));
   seat.process.emplace(std::move(replica));
@@ -277,4 +276,4 @@ Status Rehearsal::watch() {
   return Done{};
 }
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

@@ -3,16 +3,16 @@
 #include <cmath>
 #include <limits>
 
-#include "apps/longhaul/rehearse/rehearsal.h"
 #include "longhaul/job/job.h"
 #include "longhaul/lab/run_json.h"
 #include "longhaul/lab/timing.h"
 #include "longhaul/plan/planner.h"
 #include "longhaul/plan/step_time.h"
+#include "longhaul/rehearsal/rehearsal.h"
 #include "longhaul/sync/engine.h"
 #include "longhaul/sync/target.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -199,4 +199,4 @@ Result<lab::RunResult> Rehearsal::result() {
   return run_;
 }
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

@@ -1,9 +1,9 @@
-#include "apps/longhaul/rehearse/round_audit.h"
+#include "longhaul/rehearsal/round_audit.h"
 
 #include <set>
 #include <string>
 
-namespace longhaul::apps {
+namespace longhaul {
 
 void RoundAudit::note(const std::string& what) {
   if (!wrong_) wrong_ = Error{ErrorCode::kMismatch, what};
@@ -42,4 +42,4 @@ Status RoundAudit::verdict(std::size_t steps) const {
   return Done{};
 }
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

@@ -1,14 +1,14 @@
-#include "apps/longhaul/status/status_view.h"
+#include "longhaul/hub/status_view.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 
-#include "apps/longhaul/command/closing.h"
 #include "longhaul/base/units.h"
+#include "longhaul/exchange/closing.h"
 #include "longhaul/exchange/protocol.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 namespace {
 
 nlohmann::ordered_json bits_or_null(double bytes_per_second) {
@@ -180,4 +180,4 @@ std::string status_text(const v1::StatusReport& report) {
   return text;
 }
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

@@ -1,13 +1,13 @@
-#include "apps/longhaul/hub/hub_watcher.h"
+#include "longhaul/hub/hub_watcher.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "apps/longhaul/status/status_view.h"
 #include "longhaul/codec/digest.h"
+#include "longhaul/hub/status_view.h"
 #include "longhaul/telemetry/event_log.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 namespace {
 
 constexpr std::size_t kMostPlanLines = 3;  // a minute
@@ -71,4 +71,4 @@ void HubWatcher::operator()(const RoundNews& news) {
                              {"contributors", contributions(outcome, *start_)}}));
 }
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

@@ -10,7 +10,7 @@
 
 #include "longhaul/hub/hub_core.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 
 class StatusPace {
  public:
@@ -28,4 +28,4 @@ class StatusPace {
   std::string news_;  // of the last one; empty: there was none
 };
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

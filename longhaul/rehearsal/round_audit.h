@@ -11,7 +11,7 @@
 #include "longhaul/base/result.h"
 #include "longhaul/round/round_id.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 
 class RoundAudit {
  public:
@@ -38,4 +38,4 @@ class RoundAudit {
   std::optional<Error> wrong_;
 };
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

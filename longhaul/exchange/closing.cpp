@@ -1,8 +1,8 @@
-#include "apps/longhaul/command/closing.h"
+#include "longhaul/exchange/closing.h"
 
 #include <algorithm>
 
-namespace longhaul::apps {
+namespace longhaul {
 namespace {
 
 constexpr double kMinute = 60;
@@ -66,4 +66,4 @@ std::string cause_name(FinishCause cause) {
   return "steps";
 }
 
-}  // namespace longhaul::apps
+}  // namespace longhaul

@@ -1,4 +1,4 @@
-#include "apps/longhaul/hub/status_pace.h"
+#include "longhaul/hub/status_pace.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "tests/base/fake_clock.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 namespace {
 
 constexpr int kLooksPerSecond = 10;
@@ -85,4 +85,4 @@ TEST_F(Looking, MayBeAskedForMore) {
 }
 
 }  // namespace
-}  // namespace longhaul::apps
+}  // namespace longhaul

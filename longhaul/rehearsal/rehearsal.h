@@ -13,15 +13,15 @@
 #include <utility>
 #include <vector>
 
-#include "apps/longhaul/rehearse/child.h"
-#include "apps/longhaul/rehearse/faults.h"
-#include "apps/longhaul/rehearse/round_audit.h"
 #include "longhaul/base/clock.h"
 #include "longhaul/job/task.h"
 #include "longhaul/lab/results.h"
 #include "longhaul/link/relay.h"
+#include "longhaul/rehearsal/child.h"
+#include "longhaul/rehearsal/faults.h"
+#include "longhaul/rehearsal/round_audit.h"
 
-namespace longhaul::apps {
+namespace longhaul {
 
 // The view that people have while it runs.
 struct RehearsalView {
@@ -38,6 +38,8 @@ class Rehearsal {
  public:
   struct Options {
     TaskOptions task;
+    Catalogue catalogue;
+    std::filesystem::path programs;   // directory of longhaul and longhaul-torch
     std::filesystem::path directory;  // for logs; made, and kept
     FaultOptions faults;
     bool keeps_books = false;  // in the directory, for tests/e2e/books.py
@@ -159,4 +161,4 @@ class Rehearsal {
   lab::RunResult run_;
 };
 
-}  // namespace longhaul::apps
+}  // namespace longhaul
