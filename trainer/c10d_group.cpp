@@ -43,7 +43,7 @@ std::string text_of(const std::exception& error) {
 
 std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
-Result<c10::intrusive_ptr<Group>> gloo_group(const GroupOptions& options,
+Result<c10::intrusive_ptr<Group>> gloo_group(const RankOptions& options,
                                              const c10::intrusive_ptr<c10d::Store>& store) {
   auto settings =
       c10d::ProcessGroupGloo::Options::create(std::chrono::duration_cast<milliseconds>(kMostStep));
@@ -62,7 +62,7 @@ Result<c10::intrusive_ptr<Group>> gloo_group(const GroupOptions& options,
 }  // namespace
 
 struct C10dGroup::Members {
-  explicit Members(GroupOptions given) : options(std::move(given)) {}
+  explicit Members(RankOptions given) : options(std::move(given)) {}
 
   Status join();
   Status await_all();
@@ -82,7 +82,7 @@ struct C10dGroup::Members {
   }
   [[nodiscard]] bool has_store() const { return options.rank == 0 && !options.is_store_there; }
 
-  GroupOptions options;
+  RankOptions options;
   c10::intrusive_ptr<c10d::Store> store;
   c10::intrusive_ptr<Group> group;
   Mutex mutex;
@@ -206,7 +206,7 @@ C10dGroup::~C10dGroup() {
   members_->changed.notify_all();
 }
 
-Result<std::unique_ptr<C10dGroup>> C10dGroup::meet(const GroupOptions& options) {
+Result<std::unique_ptr<C10dGroup>> C10dGroup::meet(const RankOptions& options) {
   auto members = std::make_unique<Members>(options);
   const std::string where = options.host + ':' + std::to_string(options.port);
   try {

@@ -2,37 +2,27 @@
 // group itself may be any that gathers equal sizes.
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "trainer/all_gather.h"
+#include "longhaul/base/bytes.h"
+#include "longhaul/base/result.h"
+#include "trainer/launcher.h"
 
 namespace longhaul::trainer {
 
-struct GroupOptions {
-  std::size_t rank = 0;
-  std::size_t size = 1;
-  std::string host;  // where the store is, with the port
-  std::uint16_t port = 0;
-  bool is_store_there = false;         // torchrun has it; else rank 0 has it
-  std::string attempt;                 // separates runs that share a store
-  std::string interface;               // of the network; empty: the one that leads to the store
-  std::function<bool()> is_cancelled;  // looked at while it waits
-};
-
-class C10dGroup final : public AllGather {
+class C10dGroup {
  public:
   // Waits until all ranks are here. An error names those that did not come.
-  static Result<std::unique_ptr<C10dGroup>> meet(const GroupOptions& options);
-  ~C10dGroup() override;
+  static Result<std::unique_ptr<C10dGroup>> meet(const RankOptions& options);
+  ~C10dGroup();
   C10dGroup(const C10dGroup&) = delete;
   C10dGroup& operator=(const C10dGroup&) = delete;
 
-  // A thread of its own tells the others that this rank is alive, and notices who is not: a gather
-  // ends within ten seconds after a rank is gone.
-  Result<std::vector<ByteBuffer>> gather(ByteView own) override;
+  // An AllGather. A thread of its own tells the others that this rank is alive, and notices who is
+  // not: a gather ends within ten seconds after a rank is gone.
+  Result<std::vector<ByteBuffer>> gather(ByteView own);
 
   // After the last gather of all ranks.
   void leave();

@@ -21,9 +21,9 @@ std::string rank_text(std::size_t rank) { return "rank " + std::to_string(rank);
 
 }  // namespace
 
-Collective::Collective(CollectiveOptions options, AllGather& gather, const Clock& clock)
+Collective::Collective(CollectiveOptions options, AllGather gather, const Clock& clock)
     : options_(std::move(options)),
-      gather_(gather),
+      gather_(std::move(gather)),
       clock_(clock),
       start_(clock.now()),
       outbox_(kMostWaiting) {
@@ -37,9 +37,9 @@ Collective::Collective(CollectiveOptions options, AllGather& gather, const Clock
 }
 
 Result<std::unique_ptr<Collective>> Collective::start(const CollectiveOptions& options,
-                                                      AllGather& gather, const Clock& clock) {
+                                                      AllGather gather, const Clock& clock) {
   std::unique_ptr<Collective> made(
-      new Collective(options, gather, clock));  // NOLINT: private constructor
+      new Collective(options, std::move(gather), clock));  // NOLINT: private constructor
   LONGHAUL_TRY(made->planner_ ? made->measure() : Status(Done{}));
   made->thread_ = std::jthread([collective = made.get()] { collective->run(); });
   return made;
@@ -86,7 +86,7 @@ Result<std::vector<Turn>> Collective::gather_turns(const Update& update) {
     own_.kept = kept_;
   }
   const TimePoint begin = clock_.now();
-  const std::vector<ByteBuffer> gathered = LONGHAUL_TRY(gather_.gather(to_bytes(own_)));
+  const std::vector<ByteBuffer> gathered = LONGHAUL_TRY(gather_(to_bytes(own_)));
   own_.header_time = clock_.now() - begin;
   own_.payload_time = Seconds(0);
   own_.payload_bytes = 0;
@@ -105,7 +105,7 @@ Result<std::vector<Turn>> Collective::gather_turns(const Update& update) {
 
 Result<std::vector<ByteBuffer>> Collective::gather_payload(ByteView padded) {
   const TimePoint begin = clock_.now();
-  Result<std::vector<ByteBuffer>> gathered = gather_.gather(padded);
+  Result<std::vector<ByteBuffer>> gathered = gather_(padded);
   own_.payload_time = clock_.now() - begin;
   own_.payload_bytes = padded.size();
   return gathered;
@@ -142,8 +142,6 @@ Status Collective::turn(const Update& update) {
   const std::vector<Turn> turns = LONGHAUL_TRY(gather_turns(update));
   std::vector<CheckedPayload> payloads = LONGHAUL_TRY(payloads_of(turns, update));
   if (planner_) planner_->note(turns);
-  const Common common{.time = turns.front().clock,
-                      .kept = std::ranges::min(turns, {}, &Turn::kept).kept};
   // Ranks may send the parts of a step in different orders.
   for (std::size_t rank = 0; rank < turns.size(); ++rank) {
     const Turn& turn = turns[rank];
@@ -160,13 +158,13 @@ Status Collective::turn(const Update& update) {
   }
   std::erase_if(open_, [&](const auto& entry) {
     if (entry.second.arrived < options_.weights.size()) return false;
-    close(entry.first, entry.second, common);
+    close(entry.first, entry.second, turns);
     return true;
   });
   return Done{};
 }
 
-void Collective::close(RoundId id, const OpenRound& round, const Common& common) {
+void Collective::close(RoundId id, const OpenRound& round, const std::vector<Turn>& turns) {
   RoundMean mean = mean_of_round(round.sent, round.elements, workers_);
   std::optional<Decision> decision;
   if (planner_) decision = planner_->round_closed(id, round.sent, mean.payload);
@@ -178,7 +176,9 @@ void Collective::close(RoundId id, const OpenRound& round, const Common& common)
       arriving.next_plan = decision->plan;
       decisions_.emplace_back(id, std::move(*decision));
     }
-    closed_[id] = {.mean = std::move(arriving), .common = common};
+    closed_[id] = {.mean = std::move(arriving),
+                   .time = turns.front().clock,
+                   .kept = std::ranges::min(turns, {}, &Turn::kept).kept};
   }
   changed_.notify_all();
 }
@@ -208,8 +208,8 @@ Result<Mean> Collective::collect(RoundId round, Deadline deadline) {
   const MutexLock lock(mutex_);
   Closed closed = std::move(closed_.extract(round).mapped());
   --in_flight_;
-  collected_.time = std::max(collected_.time, closed.common.time);
-  collected_.kept = std::max(collected_.kept, closed.common.kept);
+  common_time_ = std::max(common_time_, closed.time);
+  kept_by_all_ = std::max(kept_by_all_, closed.kept);
   return std::move(closed.mean);
 }
 

@@ -37,10 +37,10 @@ struct CollectiveOptions {
 
 class Collective final : public Exchange, public Membership {
  public:
-  // `gather` and `clock` outlive it, and nobody else gathers meanwhile. With a planner it measures
+  // `clock` outlives it, and nobody else gathers meanwhile. With a planner it measures
   // the links first, which waits for all ranks.
   static Result<std::unique_ptr<Collective>> start(const CollectiveOptions& options,
-                                                   AllGather& gather, const Clock& clock);
+                                                   AllGather gather, const Clock& clock);
   // Drops updates whose round has not closed.
   ~Collective() override;
   Collective(const Collective&) = delete;
@@ -65,9 +65,9 @@ class Collective final : public Exchange, public Membership {
   // All ranks save checkpoints after the same steps. These two are equal on all ranks after each
   // step: they come with the means that were collected.
   // The time on the clock of rank 0.
-  [[nodiscard]] Seconds common_time() const { return collected_.time; }
+  [[nodiscard]] Seconds common_time() const { return common_time_; }
   // Every rank has a checkpoint of this step or a later one.
-  [[nodiscard]] std::uint64_t kept_by_all() const { return collected_.kept; }
+  [[nodiscard]] std::uint64_t kept_by_all() const { return kept_by_all_; }
   // This rank has written the checkpoint of this step.
   void keep(std::uint64_t step) EXCLUDES(mutex_);
 
@@ -80,15 +80,12 @@ class Collective final : public Exchange, public Membership {
     std::size_t arrived = 0;
     std::vector<WeightedPayload> sent;  // by rank
   };
-  struct Common {
-    Seconds time{};
-    std::uint64_t kept = 0;
-  };
   struct Closed {
     Mean mean;
-    Common common;
+    Seconds time{};          // on the clock of rank 0
+    std::uint64_t kept = 0;  // step of which every rank has a checkpoint
   };
-  Collective(CollectiveOptions options, AllGather& gather, const Clock& clock);
+  Collective(CollectiveOptions options, AllGather gather, const Clock& clock);
   Status measure() EXCLUDES(mutex_);
   void run();
   Status turn(const Update& update) EXCLUDES(mutex_);
@@ -96,13 +93,15 @@ class Collective final : public Exchange, public Membership {
   Result<std::vector<ByteBuffer>> gather_payload(ByteView padded);
   Result<std::vector<CheckedPayload>> payloads_of(const std::vector<Turn>& turns,
                                                   const Update& update);
-  void close(RoundId id, const OpenRound& round, const Common& common) EXCLUDES(mutex_);
+  void close(RoundId id, const OpenRound& round, const std::vector<Turn>& turns) EXCLUDES(mutex_);
 
   CollectiveOptions options_;
-  AllGather& gather_;
+  AllGather gather_;
   const Clock& clock_;
   TimePoint start_;
-  Common collected_;  // of the training thread
+  // Of the training thread.
+  Seconds common_time_{};
+  std::uint64_t kept_by_all_ = 0;
 
   // Only the gathering thread touches these, and before it start() and load().
   Workers workers_;

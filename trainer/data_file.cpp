@@ -28,10 +28,8 @@ Result<std::filesystem::path> find_data_file(std::span<const std::filesystem::pa
   return Error{ErrorCode::kNotFound, name + " (or .gz) not found in " + looked + "; " + advice};
 }
 
-void DataFile::Close::operator()(void* file) const { gzclose(handle(file)); }
-
 Result<DataFile> DataFile::open(const std::filesystem::path& path) {
-  Handle file(gzopen(path.c_str(), "rb"));
+  Handle file(gzopen(path.c_str(), "rb"), [](void* opened) { gzclose(handle(opened)); });
   if (!file) return Error{ErrorCode::kIo, path.string() + ": cannot be opened"};
   gzbuffer(handle(file.get()), 1U << 17U);
   return DataFile(std::move(file), path.string());

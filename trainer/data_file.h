@@ -36,10 +36,7 @@ class DataFile {
   [[nodiscard]] Error damaged(const std::string& what) const;
 
  private:
-  struct Close {
-    void operator()(void* file) const;
-  };
-  using Handle = std::unique_ptr<void, Close>;
+  using Handle = std::unique_ptr<void, void (*)(void*)>;
 
   DataFile(Handle file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
 

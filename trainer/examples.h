@@ -5,13 +5,13 @@
 #include <torch/types.h>
 
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "longhaul/base/result.h"
-#include "trainer/model_table.h"
-#include "trainer/workload.h"
+#include "longhaul/job/scenario.h"
+#include "trainer/data_set.h"
 
 namespace longhaul::trainer {
 
@@ -21,22 +21,14 @@ struct Batch {
 };
 
 // Constant after it was made; any number of threads may read.
-class Examples {
- public:
-  virtual ~Examples() = default;
-  [[nodiscard]] virtual std::span<const std::uint8_t> labels() const = 0;  // one per sample
-  [[nodiscard]] virtual Batch batch(std::span<const std::uint32_t> samples) const = 0;
-  [[nodiscard]] std::size_t count() const { return labels().size(); }
-};
+struct Examples {
+  std::vector<std::uint8_t> labels;  // one per sample
+  std::function<Batch(std::span<const std::uint32_t> samples)> batch;
 
-struct LoadedData {
-  ModelInput input;
-  std::shared_ptr<const Examples> train;  // shared: learners may outlive the workload
-  std::shared_ptr<const Examples> test;
-  std::size_t test_batch;  // samples that are evaluated at once
+  [[nodiscard]] std::size_t count() const { return labels.size(); }
 };
 
 // `context` is the length of a window of text; images have none.
-Result<LoadedData> load_data(const DataConfig& config, std::size_t context);
+Result<LoadedData> load_data(const DataOptions& options, std::size_t context);
 
 }  // namespace longhaul::trainer

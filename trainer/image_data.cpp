@@ -1,6 +1,7 @@
 #include "trainer/image_data.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -16,7 +17,7 @@ constexpr std::uint32_t kLabelsMagic = 0x00000801;  // unsigned bytes, one dimen
 constexpr std::uint32_t kMostImages = 10'000'000;
 constexpr std::uint32_t kLongestSide = 1024;
 constexpr std::size_t kMostPixelBytes = std::size_t{1} << 31U;
-constexpr ImageShape kCifarShape{.channels = 3, .height = 32, .width = 32, .classes = 10};
+constexpr InputShape kCifarShape{.channels = 3, .height = 32, .width = 32, .classes = 10};
 constexpr std::size_t kCifarFileLimit = std::size_t{1} << 28U;
 
 struct DataSet {
@@ -119,7 +120,7 @@ Status read_idx_labels(const path& file, Images& images, std::uint32_t count) {
 Status append_cifar(const path& file, Images& images) {
   auto opened = LONGHAUL_TRY(DataFile::open(file));
   auto bytes = LONGHAUL_TRY(opened.read_rest(kCifarFileLimit));
-  const std::size_t record = 1 + images.shape.pixels();
+  const std::size_t record = 1 + static_cast<std::size_t>(images.shape.pixels());
   if (bytes.empty() || bytes.size() % record != 0) {
     return opened.damaged(std::to_string(bytes.size()) + " bytes are not a number of records of " +
                           std::to_string(record) + " bytes");
@@ -131,23 +132,17 @@ Status append_cifar(const path& file, Images& images) {
   return check_labels(opened, images);
 }
 
-class Finder {
- public:
-  Finder(const DataSet& set, const path& directory) : set_(set) {
-    if (!directory.empty()) {
-      directories_ = {directory};
-    } else {
-      directories_ = {path("/usr/share/datasets") / set.directory, path("data") / set.directory};
-    }
-  }
-  [[nodiscard]] Result<path> operator()(const std::string& name) const {
-    return find_data_file(directories_, name, set_.advice);
-  }
+// The path of a file of the data set, by its name.
+using Finder = std::function<Result<path>(const std::string& name)>;
 
- private:
-  const DataSet& set_;
-  std::vector<path> directories_;
-};
+Finder finder_for(const DataSet& set, const path& directory) {
+  std::vector<path> directories{directory};
+  if (directory.empty())
+    directories = {path("/usr/share/datasets") / set.directory, path("data") / set.directory};
+  return [&set, directories](const std::string& name) {
+    return find_data_file(directories, name, set.advice);
+  };
+}
 
 Result<Images> load_idx(const Finder& find, const std::string& part) {
   auto images = LONGHAUL_TRY(find(part + "-images-idx3-ubyte"));
@@ -206,7 +201,7 @@ Result<ImageData> load_images(std::string_view name, const path& directory) {
         ErrorCode::kInvalidArgument,
         "data: expected fashion-mnist, mnist, cifar-10 or text, got \"" + std::string(name) + '"'};
   }
-  auto loaded = load(*set, Finder(*set, directory));
+  auto loaded = load(*set, finder_for(*set, directory));
   if (!loaded) return std::move(loaded).error().within("data " + std::string(name));
   return loaded;
 }

@@ -9,21 +9,12 @@
 #include <vector>
 
 #include "longhaul/base/result.h"
+#include "trainer/data_set.h"
 
 namespace longhaul::trainer {
 
-struct ImageShape {
-  std::size_t channels = 1;
-  std::size_t height = 0;
-  std::size_t width = 0;
-  std::size_t classes = 10;
-
-  [[nodiscard]] std::size_t pixels() const { return channels * height * width; }
-  bool operator==(const ImageShape&) const = default;
-};
-
 struct Images {
-  ImageShape shape;
+  InputShape shape;
   std::vector<std::uint8_t> pixels;  // image by image, channel by channel, row by row
   std::vector<std::uint8_t> labels;  // below shape.classes
 

@@ -48,7 +48,7 @@ Result<std::uint64_t> number_in(const Environment& environment, const char* name
                ", got '" + text + "'");
 }
 
-Result<RankPlace> place_by(const Launcher& launcher, const Environment& environment) {
+Result<RankOptions> place_by(const Launcher& launcher, const Environment& environment) {
   const Result<std::uint64_t> rank = number_in(environment, launcher.rank, kMostRanks);
   const Result<std::uint64_t> size = number_in(environment, launcher.size, kMostRanks);
   if (!rank.ok()) return rank.error();
@@ -56,7 +56,7 @@ Result<RankPlace> place_by(const Launcher& launcher, const Environment& environm
   if (*rank >= *size)
     return wrong(std::string(launcher.rank) + " is " + std::to_string(*rank) + ", but " +
                  launcher.size + " is " + std::to_string(*size));
-  RankPlace place{.launcher = launcher.name, .rank = *rank, .size = *size};
+  RankOptions place{.launcher = launcher.name, .rank = *rank, .size = *size};
   if (find(environment, launcher.local_rank) == nullptr) return place;
   const std::uint64_t local = LONGHAUL_TRY(number_in(environment, launcher.local_rank, kMostRanks));
   place.local_rank = local;
@@ -65,7 +65,7 @@ Result<RankPlace> place_by(const Launcher& launcher, const Environment& environm
 
 }  // namespace
 
-Result<RankPlace> find_rank(const Environment& environment) {
+Result<RankOptions> find_rank(const Environment& environment) {
   for (const Launcher& launcher : kLaunchers)
     if (find(environment, launcher.rank) != nullptr && find(environment, launcher.size) != nullptr)
       return place_by(launcher, environment);

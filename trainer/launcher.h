@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -13,16 +15,23 @@ namespace longhaul::trainer {
 
 using Environment = std::map<std::string, std::string>;
 
-struct RankPlace {
+// This process among the ranks, and how it meets the others.
+struct RankOptions {
   std::string launcher;  // "torchrun"
   std::size_t rank = 0;
   std::size_t size = 1;
   std::size_t local_rank = 0;  // on this machine; 0 if the launcher does not say
+  std::string host;            // where the store is, with the port
+  std::uint16_t port = 0;
+  bool is_store_there = false;         // torchrun has it; else rank 0 has it
+  std::string attempt;                 // separates runs that share a store
+  std::string interface;               // of the network; empty: the one that leads to the store
+  std::function<bool()> is_cancelled;  // looked at while it waits
 };
 
 // Launchers may be nested, and the innermost one counts: torchrun, Open MPI, PMI, srun,
-// LeaderWorkerSet. Errors are kInvalidArgument.
-Result<RankPlace> find_rank(const Environment& environment);
+// LeaderWorkerSet. Fills in the launcher and the ranks. Errors are kInvalidArgument.
+Result<RankOptions> find_rank(const Environment& environment);
 
 // HOST:PORT where rank 0 waits for the others: MASTER_ADDR and MASTER_PORT, else `option`, else
 // the first host of the Slurm step with a port that follows from the job's number. Errors are

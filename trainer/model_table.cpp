@@ -47,21 +47,21 @@ Status check_division(const ModelEntry& entry, const ModelKnobs& options) {
 
 }  // namespace
 
-Result<ChosenModel> choose_model(const ModelConfig& config) {
+Result<const ModelEntry*> find_model(const std::string& name) {
   const auto table = model_table();
-  const auto entry = std::ranges::find(table, config.name, &ModelEntry::name);
-  if (entry == table.end()) {
-    return wrong("\"" + config.name + "\" is unknown; expected one of " + names_of(table));
+  const auto entry = std::ranges::find(table, name, &ModelEntry::name);
+  if (entry != table.end()) return &*entry;
+  return wrong("\"" + name + "\" is unknown; expected one of " + names_of(table));
+}
+
+Result<ModelKnobs> complete_knobs(const ModelEntry& entry, const ModelKnobs& given) {
+  ModelKnobs knobs;
+  for (const ModelOption& option : entry.options) knobs.emplace(option.name, option.default_value);
+  for (const auto& [name, value] : given) {
+    LONGHAUL_TRY(set_option(entry, name, value, knobs));
   }
-  ChosenModel chosen{.entry = &*entry, .options = {}};
-  for (const ModelOption& option : entry->options) {
-    chosen.options.emplace(option.name, option.default_value);
-  }
-  for (const auto& [name, value] : config.options) {
-    LONGHAUL_TRY(set_option(*entry, name, value, chosen.options));
-  }
-  LONGHAUL_TRY(check_division(*entry, chosen.options));
-  return chosen;
+  LONGHAUL_TRY(check_division(entry, knobs));
+  return knobs;
 }
 
 }  // namespace longhaul::trainer

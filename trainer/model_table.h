@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
@@ -11,29 +10,15 @@
 #include <vector>
 
 #include "longhaul/base/result.h"
+#include "trainer/data_set.h"
 #include "trainer/random.h"
 
 namespace longhaul::trainer {
 
 class Model;  // trainer/models.h, which includes torch
 
+// Options of a model by name.
 using ModelKnobs = std::map<std::string, double>;
-
-struct ModelConfig {
-  std::string name = "cnn";
-  ModelKnobs options;  // those that differ from the default
-};
-
-enum class InputKind : std::uint8_t { kImages, kText };
-
-// The input that the data set feeds in, and the number of answers.
-struct ModelInput {
-  InputKind kind = InputKind::kImages;
-  std::int64_t channels = 1;
-  std::int64_t height = 28;
-  std::int64_t width = 28;
-  std::int64_t classes = 10;  // for text: size of the vocabulary
-};
 
 struct ModelOption {
   std::string_view name;
@@ -47,20 +32,18 @@ struct ModelOption {
 struct ModelEntry {
   std::string_view name;
   std::string_view summary;
-  InputKind input;
+  bool reads_text;  // else images
   std::vector<ModelOption> options;
   // Gets every option. Initial values are drawn from `random`.
-  std::shared_ptr<Model> (*make)(const ModelInput&, const ModelKnobs&, Random& random);
+  std::shared_ptr<Model> (*make)(const InputShape&, const ModelKnobs&, Random& random);
 };
 
 std::span<const ModelEntry> model_table();
 
-// The row of `config`, and its options filled up with defaults; an error names what is unknown or
-// out of range.
-struct ChosenModel {
-  const ModelEntry* entry;
-  ModelKnobs options;
-};
-Result<ChosenModel> choose_model(const ModelConfig& config);
+// An error names the models that there are.
+Result<const ModelEntry*> find_model(const std::string& name);
+
+// The given options, filled up with defaults; an error names what is unknown or out of range.
+Result<ModelKnobs> complete_knobs(const ModelEntry& entry, const ModelKnobs& given);
 
 }  // namespace longhaul::trainer

@@ -30,6 +30,27 @@ torch::Tensor Model::constant(const std::string& name, const Shape& shape, doubl
   return add(name, torch::full(shape, value, torch::kFloat32));
 }
 
+namespace {
+
+double bound_for(std::int64_t inputs) { return std::sqrt(6 / static_cast<double>(inputs)); }
+
+}  // namespace
+
+Weights Model::linear_layer(const std::string& name, std::int64_t inputs, std::int64_t outputs) {
+  return {uniform(name + ".weight", {outputs, inputs}, bound_for(inputs)),
+          constant(name + ".bias", {outputs}, 0)};
+}
+
+Weights Model::conv_layer(const std::string& name, std::int64_t inputs, std::int64_t outputs,
+                          std::int64_t side) {
+  return {uniform(name + ".weight", {outputs, inputs, side, side}, bound_for(inputs * side * side)),
+          constant(name + ".bias", {outputs}, 0)};
+}
+
+Weights Model::norm_layer(const std::string& name, std::int64_t width) {
+  return {constant(name + ".weight", {width}, 1), constant(name + ".bias", {width}, 0)};
+}
+
 torch::Tensor Model::dropout(const torch::Tensor& input, double share) const {
   if (share <= 0 || !generator_.defined()) return input;
   const torch::Tensor kept = torch::empty_like(input.detach()).bernoulli_(1 - share, generator_);
@@ -44,56 +65,11 @@ std::int64_t whole(const ModelKnobs& options, const char* name) {
   return static_cast<std::int64_t>(options.at(name));
 }
 
-struct Weights {
-  Tensor weight;
-  Tensor bias;
-};
-
-// A model made of layers with weight and bias.
-class LayeredModel : public Model {
- protected:
-  using Model::Model;
-
-  // Uniform with the variance that keeps activations in scale through relu, 2 / inputs (He et al.
-  // 2015, arXiv:1502.01852).
-  static double bound_for(std::int64_t inputs) {
-    return std::sqrt(6 / static_cast<double>(inputs));
-  }
-
-  Weights linear_layer(const std::string& name, std::int64_t inputs, std::int64_t outputs) {
-    return {uniform(name + ".weight", {outputs, inputs}, bound_for(inputs)),
-            constant(name + ".bias", {outputs}, 0)};
-  }
-  Weights conv_layer(const std::string& name, std::int64_t inputs, std::int64_t outputs,
-                     std::int64_t side) {
-    return {
-        uniform(name + ".weight", {outputs, inputs, side, side}, bound_for(inputs * side * side)),
-        constant(name + ".bias", {outputs}, 0)};
-  }
-  Weights norm_layer(const std::string& name, std::int64_t width) {
-    return {constant(name + ".weight", {width}, 1), constant(name + ".bias", {width}, 0)};
-  }
-};
-
-class Softmax : public LayeredModel {
+class Mlp : public Model {
  public:
-  Softmax(const ModelInput& input, const ModelKnobs& /*none*/, Random& random)
-      : LayeredModel(random),
-        out_(linear_layer("out", input.channels * input.height * input.width, input.classes)) {}
-
-  Tensor forward(const Tensor& input) override {
-    return torch::linear(input.flatten(1), out_.weight, out_.bias);
-  }
-
- private:
-  Weights out_;
-};
-
-class Mlp : public LayeredModel {
- public:
-  Mlp(const ModelInput& input, const ModelKnobs& options, Random& random)
-      : LayeredModel(random), dropout_(options.at("dropout")) {
-    std::int64_t inputs = input.channels * input.height * input.width;
+  Mlp(const InputShape& input, const ModelKnobs& options, Random& random)
+      : Model(random), dropout_(options.at("dropout")) {
+    std::int64_t inputs = input.pixels();
     for (std::int64_t i = 0; i < whole(options, "layers"); ++i) {
       hidden_.push_back(
           linear_layer("hidden" + std::to_string(i + 1), inputs, whole(options, "width")));
@@ -117,9 +93,9 @@ class Mlp : public LayeredModel {
 };
 
 // Two 5 × 5 convolutions, each followed by 2 × 2 pooling, and two full layers.
-class Cnn : public LayeredModel {
+class Cnn : public Model {
  public:
-  Cnn(const ModelInput& input, const ModelKnobs& options, Random& random) : LayeredModel(random) {
+  Cnn(const InputShape& input, const ModelKnobs& options, Random& random) : Model(random) {
     const std::int64_t width = whole(options, "width");
     const auto side_after = [](std::int64_t side) { return ((side - 4) / 2 - 4) / 2; };
     const std::int64_t flat = 2 * width * side_after(input.height) * side_after(input.width);
@@ -148,10 +124,10 @@ class Cnn : public LayeredModel {
 
 // Three stages of residual blocks at full, half and quarter resolution (He et al. 2015,
 // section 4.2), with group norm instead of batch norm: no statistics that differ between replicas.
-class ResNet : public LayeredModel {
+class ResNet : public Model {
  public:
-  ResNet(const ModelInput& input, const ModelKnobs& options, Random& random)
-      : LayeredModel(random), groups_(whole(options, "groups")) {
+  ResNet(const InputShape& input, const ModelKnobs& options, Random& random)
+      : Model(random), groups_(whole(options, "groups")) {
     std::int64_t width = whole(options, "width");
     stem_ = conv3x3("stem", input.channels, width);
     stem_norm_ = norm_layer("stem_norm", width);
@@ -223,10 +199,10 @@ class ResNet : public LayeredModel {
 
 // A decoder-only transformer with norms before the blocks (GPT-2); the output layer is the token
 // embedding again.
-class Gpt : public LayeredModel {
+class Gpt : public Model {
  public:
-  Gpt(const ModelInput& input, const ModelKnobs& options, Random& random)
-      : LayeredModel(random), heads_(whole(options, "heads")), dropout_(options.at("dropout")) {
+  Gpt(const InputShape& input, const ModelKnobs& options, Random& random)
+      : Model(random), heads_(whole(options, "heads")), dropout_(options.at("dropout")) {
     const std::int64_t width = whole(options, "width");
     const std::int64_t context = whole(options, "context");
     tokens_ = normal("tokens", {input.classes, width}, 0.02);
@@ -309,8 +285,14 @@ class Gpt : public LayeredModel {
 };
 
 template <typename M>
-std::shared_ptr<Model> make(const ModelInput& input, const ModelKnobs& options, Random& random) {
+std::shared_ptr<Model> make(const InputShape& input, const ModelKnobs& options, Random& random) {
   return std::make_shared<M>(input, options, random);
+}
+
+// No hidden layer is left.
+std::shared_ptr<Model> make_softmax(const InputShape& input, const ModelKnobs& /*none*/,
+                                    Random& random) {
+  return make<Mlp>(input, {{"layers", 0}, {"width", 0}, {"dropout", 0}}, random);
 }
 
 const std::vector<ModelEntry>& table() {
@@ -318,26 +300,26 @@ const std::vector<ModelEntry>& table() {
   static const std::vector<ModelEntry> entries{
       {.name = "softmax",
        .summary = "one linear layer",
-       .input = InputKind::kImages,
+       .reads_text = false,
        .options = {},
-       .make = make<Softmax>},
+       .make = make_softmax},
       {.name = "mlp",
        .summary = "full layers with relu",
-       .input = InputKind::kImages,
+       .reads_text = false,
        .options = {{"layers", 2, 1, 64, true, "hidden layers"},
                    {"width", 128, 1, 65536, true, "units of a hidden layer"},
                    dropout},
        .make = make<Mlp>},
       {.name = "cnn",
        .summary = "two 5 x 5 convolutions with pooling, two full layers",
-       .input = InputKind::kImages,
+       .reads_text = false,
        .options = {{"width", 16, 1, 1024, true,
                     "channels of the first convolution, half of the second's"},
                    {"hidden", 168, 1, 65536, true, "units of the hidden full layer"}},
        .make = make<Cnn>},
       {.name = "resnet",
        .summary = "three stages of residual blocks with group norm",
-       .input = InputKind::kImages,
+       .reads_text = false,
        .options = {{"blocks", 1, 1, 64, true, "residual blocks of a stage"},
                    {"width", 16, 1, 1024, true,
                     "channels of the first stage; the next have 2 and 4 times as many"},
@@ -345,7 +327,7 @@ const std::vector<ModelEntry>& table() {
        .make = make<ResNet>},
       {.name = "gpt",
        .summary = "decoder-only transformer with tied embedding",
-       .input = InputKind::kText,
+       .reads_text = true,
        .options = {{"layers", 2, 1, 256, true, "transformer blocks"},
                    {"width", 128, 1, 65536, true, "units of the residual stream"},
                    {"heads", 4, 1, 1024, true, "attention heads; divides width"},

@@ -4,6 +4,7 @@
 #include <ATen/core/Generator.h>
 #include <torch/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,12 @@
 #include "trainer/model_table.h"
 
 namespace longhaul::trainer {
+
+// Of one layer.
+struct Weights {
+  torch::Tensor weight;
+  torch::Tensor bias;
+};
 
 // Parameters in forward order and a forward pass. Initial values come from our own random draws, so
 // that they are the same with every version of torch.
@@ -27,6 +34,9 @@ class Model {
 
   [[nodiscard]] const std::vector<NamedParameter>& parameters() const { return parameters_; }
 
+  // Made at the first call, which moves the parameters into it.
+  Arena& arena() { return arena_ ? *arena_ : arena_.emplace(parameters_); }
+
   // Dropout draws from a generator of its own, so that parallel models do not disturb each other.
   // Without one there is no dropout: evaluation.
   void set_generator(at::Generator generator) { generator_ = std::move(generator); }
@@ -40,6 +50,13 @@ class Model {
   torch::Tensor normal(const std::string& name, const Shape& shape, double deviation);
   torch::Tensor constant(const std::string& name, const Shape& shape, double value);
 
+  // Layers with weight and bias. Uniform weights have the variance that keeps activations in scale
+  // through relu, 2 / inputs (He et al. 2015, arXiv:1502.01852).
+  Weights linear_layer(const std::string& name, std::int64_t inputs, std::int64_t outputs);
+  Weights conv_layer(const std::string& name, std::int64_t inputs, std::int64_t outputs,
+                     std::int64_t side);
+  Weights norm_layer(const std::string& name, std::int64_t width);
+
   [[nodiscard]] torch::Tensor dropout(const torch::Tensor& input, double share) const;
 
  private:
@@ -47,6 +64,7 @@ class Model {
 
   Random& random_;
   std::vector<NamedParameter> parameters_;
+  std::optional<Arena> arena_;
   at::Generator generator_;
 };
 

@@ -13,8 +13,8 @@ namespace longhaul::trainer {
 namespace {
 
 using Samples = std::vector<std::uint32_t>;
-using Shares = std::vector<Samples>;
 constexpr std::size_t kLabels = std::numeric_limits<std::uint8_t>::max() + 1;
+constexpr std::size_t kShardsPerReplica = 2;
 
 Samples shuffled(std::size_t count, Random& random) {
   Samples samples(count);
@@ -31,29 +31,20 @@ std::span<const std::uint32_t> part_of(const Samples& samples, std::size_t index
   return std::span(samples).subspan(begin, end - begin);
 }
 
-Shares split_iid(std::size_t samples, std::size_t replicas, Random& random) {
-  const Samples order = shuffled(samples, random);
-  Shares shares(replicas);
-  for (std::size_t i = 0; i < replicas; ++i) {
-    const auto part = part_of(order, i, replicas);
-    shares[i].assign(part.begin(), part.end());
-  }
-  return shares;
+Error wrong(std::string message) {
+  return Error{ErrorCode::kInvalidArgument, "split: " + std::move(message)};
 }
 
-Shares split_shards(std::span<const std::uint8_t> labels, std::size_t replicas,
-                    std::size_t shards_per_replica, Random& random) {
-  Samples order = shuffled(labels.size(), random);
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t sample) { return labels[sample]; });
-  const std::size_t shards = replicas * shards_per_replica;
-  const Samples deal = shuffled(shards, random);
-  Shares shares(replicas);
-  for (std::size_t i = 0; i < shards; ++i) {
-    const auto part = part_of(order, deal[i], shards);
-    Samples& share = shares[i / shards_per_replica];
-    share.insert(share.end(), part.begin(), part.end());
-  }
-  return shares;
+// `pieces`: for each replica.
+Status check_size(std::size_t samples, std::size_t replicas, std::size_t pieces) {
+  if (replicas == 0) return wrong("needs at least one replica");
+  if (pieces == 0 || pieces > std::max<std::size_t>(samples, 1))
+    return wrong("expected 1 to " + std::to_string(samples) + " shards per replica, got " +
+                 std::to_string(pieces));
+  if (samples / pieces < replicas)
+    return wrong(std::to_string(samples) + " samples are too few for " + std::to_string(replicas) +
+                 " replicas");
+  return Done{};
 }
 
 using Mixture = std::array<double, kLabels>;
@@ -95,10 +86,45 @@ std::size_t draw_label(const Mixture& mixture, const std::array<Samples, kLabels
   return pick(size, total_of(size));
 }
 
+}  // namespace
+
+Result<Shares> split_iid(std::size_t samples, std::size_t replicas, std::uint64_t seed) {
+  LONGHAUL_TRY(check_size(samples, replicas, 1));
+  Random random(seed, Draws::kSplit);
+  const Samples order = shuffled(samples, random);
+  Shares shares(replicas);
+  for (std::size_t i = 0; i < replicas; ++i) {
+    const auto part = part_of(order, i, replicas);
+    shares[i].assign(part.begin(), part.end());
+  }
+  return shares;
+}
+
+Result<Shares> split_shards(std::span<const std::uint8_t> labels, std::size_t replicas,
+                            std::size_t shards_per_replica, std::uint64_t seed) {
+  LONGHAUL_TRY(check_size(labels.size(), replicas, shards_per_replica));
+  Random random(seed, Draws::kSplit);
+  Samples order = shuffled(labels.size(), random);
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t sample) { return labels[sample]; });
+  const std::size_t shards = replicas * shards_per_replica;
+  const Samples deal = shuffled(shards, random);
+  Shares shares(replicas);
+  for (std::size_t i = 0; i < shards; ++i) {
+    const auto part = part_of(order, deal[i], shards);
+    Samples& share = shares[i / shards_per_replica];
+    share.insert(share.end(), part.begin(), part.end());
+  }
+  return shares;
+}
+
 // Replicas take turns, one sample each, so that none of them finds only what the others left (Hsu
 // et al. 2019, arXiv:1909.06335, with turns).
-Shares split_dirichlet(std::span<const std::uint8_t> labels, std::size_t replicas, double beta,
-                       Random& random) {
+Result<Shares> split_dirichlet(std::span<const std::uint8_t> labels, std::size_t replicas,
+                               double beta, std::uint64_t seed) {
+  LONGHAUL_TRY(check_size(labels.size(), replicas, 1));
+  if (!(beta > 0) || !std::isfinite(beta))
+    return wrong("beta is a number above 0, got " + std::to_string(beta));
+  Random random(seed, Draws::kSplit);
   std::array<Samples, kLabels> left;
   for (const std::uint32_t sample : shuffled(labels.size(), random)) {
     left[labels[sample]].push_back(sample);
@@ -115,45 +141,13 @@ Shares split_dirichlet(std::span<const std::uint8_t> labels, std::size_t replica
   return shares;
 }
 
-Error wrong(std::string message) {
-  return Error{ErrorCode::kInvalidArgument, "split: " + std::move(message)};
-}
-
-}  // namespace
-
-Result<SplitKind> parse_split(std::string_view name) {
-  if (name == "iid") return SplitKind::kIid;
-  if (name == "shards") return SplitKind::kShards;
-  if (name == "dirichlet") return SplitKind::kDirichlet;
-  return wrong("expected iid, shards or dirichlet, got \"" + std::string(name) + '"');
-}
-
 Result<Shares> split(std::span<const std::uint8_t> labels, std::size_t replicas,
-                     const SplitOptions& config, std::uint64_t seed) {
-  if (replicas == 0) return wrong("needs at least one replica");
-  const bool by_shards = config.kind == SplitKind::kShards;
-  if (by_shards && (config.shards_per_replica == 0 || config.shards_per_replica > labels.size())) {
-    return wrong("expected 1 to " + std::to_string(labels.size()) + " shards per replica, got " +
-                 std::to_string(config.shards_per_replica));
-  }
-  const std::size_t pieces = by_shards ? config.shards_per_replica : 1;
-  if (labels.size() / pieces < replicas) {
-    return wrong(std::to_string(labels.size()) + " samples are too few for " +
-                 std::to_string(replicas) + " replicas");
-  }
-  Random random(seed, Draws::kSplit);
-  switch (config.kind) {
-    case SplitKind::kIid:
-      return split_iid(labels.size(), replicas, random);
-    case SplitKind::kShards:
-      return split_shards(labels, replicas, config.shards_per_replica, random);
-    case SplitKind::kDirichlet:
-      break;
-  }
-  if (!(config.beta > 0) || !std::isfinite(config.beta)) {
-    return wrong("beta is a number above 0, got " + std::to_string(config.beta));
-  }
-  return split_dirichlet(labels, replicas, config.beta, random);
+                     const DataOptions& options, std::uint64_t seed) {
+  if (options.split == "iid") return split_iid(labels.size(), replicas, seed);
+  if (options.split == "shards") return split_shards(labels, replicas, kShardsPerReplica, seed);
+  if (options.split == "dirichlet")
+    return split_dirichlet(labels, replicas, options.dirichlet, seed);
+  return wrong("expected iid, shards or dirichlet, got \"" + options.split + '"');
 }
 
 }  // namespace longhaul::trainer

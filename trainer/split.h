@@ -4,34 +4,30 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "longhaul/base/result.h"
+#include "longhaul/job/scenario.h"
 
 namespace longhaul::trainer {
 
-enum class SplitKind : std::uint8_t {
-  kIid,        // shuffled
-  kShards,     // sorted by label, cut into shards, a few shards each
-  kDirichlet,  // each replica has its own mixture of labels, drawn from Dirichlet(beta)
-};
+// The shares of replicas as sample numbers. Every sample is in exactly one share and the sizes of
+// shares differ by at most one (shards: by at most `shards_per_replica`). The same seed gives the
+// same split.
+using Shares = std::vector<std::vector<std::uint32_t>>;
 
-// "iid", "shards", "dirichlet"
-Result<SplitKind> parse_split(std::string_view name);
+// As `options.split` says: "iid", "shards" (two for each replica) or "dirichlet".
+Result<Shares> split(std::span<const std::uint8_t> labels, std::size_t replicas,
+                     const DataOptions& options, std::uint64_t seed);
 
-struct SplitOptions {
-  SplitKind kind = SplitKind::kIid;
-  double beta = 0.5;                   // dirichlet: 0.1 is a hard case, 0.5 a mild one
-  std::size_t shards_per_replica = 2;  // shards
-};
-
-// The shares of `replicas` replicas as sample numbers. Every sample is in exactly one share and the
-// sizes of shares differ by at most one (shards: by at most shards_per_replica). The same seed
-// gives the same split.
-Result<std::vector<std::vector<std::uint32_t>>> split(std::span<const std::uint8_t> labels,
-                                                      std::size_t replicas,
-                                                      const SplitOptions& config,
-                                                      std::uint64_t seed);
+// Shuffled.
+Result<Shares> split_iid(std::size_t samples, std::size_t replicas, std::uint64_t seed);
+// Sorted by label, cut into shards, a few shards each.
+Result<Shares> split_shards(std::span<const std::uint8_t> labels, std::size_t replicas,
+                            std::size_t shards_per_replica, std::uint64_t seed);
+// Each replica has its own mixture of labels, drawn from Dirichlet(beta): 0.1 is a hard case, 0.5 a
+// mild one.
+Result<Shares> split_dirichlet(std::span<const std::uint8_t> labels, std::size_t replicas,
+                               double beta, std::uint64_t seed);
 
 }  // namespace longhaul::trainer

@@ -12,7 +12,6 @@
 #include "longhaul/base/state.h"
 #include "longhaul/base/workers.h"
 #include "trainer/arena.h"
-#include "trainer/batch_sampler.h"
 #include "trainer/examples.h"
 #include "trainer/models.h"
 #include "trainer/threads.h"
@@ -23,55 +22,34 @@ namespace {
 constexpr std::uint64_t kTestOrderSeed = 0;
 constexpr std::uint64_t kMostBatches = std::uint64_t{1} << 32U;  // far beyond every run
 
-// A copy of the model on an arena of its own, at its initial parameters.
-struct Copy {
-  std::shared_ptr<Model> model;
-  Arena arena;
-
-  Copy(const ChosenModel& chosen, const ModelInput& input, std::uint64_t seed)
-      : model(make(chosen, input, seed)), arena(model->parameters()) {}
-
- private:
-  static std::shared_ptr<Model> make(const ChosenModel& chosen, const ModelInput& input,
-                                     std::uint64_t seed) {
-    Random random(seed, Draws::kInitialParameters);
-    return chosen.entry->make(input, chosen.options, random);
-  }
-};
-
-// One row of scores and one answer per decision: per image, or per position of a text.
-struct Scores {
-  torch::Tensor logits;
-  torch::Tensor answers;
-};
-
-Scores score(Model& model, const Batch& batch) {
+// One row of scores per decision: per image, or per position of a text.
+torch::Tensor scores_of(Model& model, const Batch& batch) {
   const torch::Tensor logits = model.forward(batch.input);
-  return {logits.reshape({-1, logits.size(-1)}), batch.answers.reshape({-1})};
+  return logits.reshape({-1, logits.size(-1)});
 }
 
-torch::Tensor mean_loss(const Scores& scores) {
-  return torch::nll_loss(torch::log_softmax(scores.logits, 1), scores.answers);
+torch::Tensor mean_loss(const torch::Tensor& scores, const Batch& batch) {
+  return torch::nll_loss(torch::log_softmax(scores, 1), batch.answers.reshape({-1}));
 }
 
 class TorchLearner final : public Learner {
  public:
-  TorchLearner(Copy copy, std::shared_ptr<const Examples> data, std::vector<BatchSampler> samplers,
-               std::size_t threads)
-      : copy_(std::move(copy)),
+  TorchLearner(std::shared_ptr<Model> model, std::shared_ptr<const Examples> data,
+               std::vector<BatchSampler> samplers, std::size_t threads)
+      : model_(std::move(model)),
         data_(std::move(data)),
         samplers_(std::move(samplers)),
         threads_(threads) {}
 
-  std::span<float> parameters() override { return copy_.arena.parameters(); }
-  std::span<float> gradient() override { return copy_.arena.gradient(); }
+  std::span<float> parameters() override { return model_->arena().parameters(); }
+  std::span<float> gradient() override { return model_->arena().gradient(); }
 
   double compute_gradient() override { return compute({}); }
   double compute_gradient_by_layers(const GradientReady& ready) override { return compute(ready); }
 
   void save(longhaul::State& state) const override {
     state.values["learner.batches"] = batches_;
-    const torch::Tensor drawn = copy_.model->generator().get_state();
+    const torch::Tensor drawn = model_->generator().get_state();
     const auto bytes = std::as_bytes(std::span(drawn.data_ptr<std::uint8_t>(), drawn.nbytes()));
     state.blobs["learner.generator"].assign(bytes.begin(), bytes.end());
   }
@@ -79,7 +57,7 @@ class TorchLearner final : public Learner {
   Status load(const longhaul::State& state) override {
     const auto batches = LONGHAUL_TRY(state.value<std::uint64_t>("learner.batches"));
     const ByteView drawn = LONGHAUL_TRY(state.blob("learner.generator"));
-    at::Generator generator = copy_.model->generator();
+    at::Generator generator = model_->generator();
     torch::Tensor bytes = generator.get_state();
     if (drawn.size() != bytes.nbytes() || batches < batches_ || batches > kMostBatches)
       return Error{ErrorCode::kMismatch, "learner: not a place in this data"};
@@ -98,19 +76,20 @@ class TorchLearner final : public Learner {
       const auto next = sampler.next();
       samples_.insert(samples_.end(), next.begin(), next.end());
     }
-    copy_.arena.clear_gradient();
-    const torch::Tensor loss = mean_loss(score(*copy_.model, data_->batch(samples_)));
+    model_->arena().clear_gradient();
+    const Batch batch = data_->batch(samples_);
+    const torch::Tensor loss = mean_loss(scores_of(*model_, batch), batch);
     if (ready) {
-      copy_.arena.tell_while([&] { loss.backward(); }, ready);
+      model_->arena().tell_while([&] { loss.backward(); }, ready);
     } else {
       loss.backward();
     }
-    copy_.arena.check_views();
+    model_->arena().check_views();
     ++batches_;
     return loss.item<double>();
   }
 
-  Copy copy_;
+  std::shared_ptr<Model> model_;
   std::shared_ptr<const Examples> data_;
   std::vector<BatchSampler> samplers_;  // one; the joint learner has one per replica
   std::size_t threads_;                 // of one gradient
@@ -118,20 +97,16 @@ class TorchLearner final : public Learner {
   std::uint64_t batches_ = 0;  // drawn
 };
 
-struct BatchResult {
-  double loss = 0;  // sums over decisions
-  double correct = 0;
-  double decisions = 0;
-};
-
-BatchResult evaluate_batch(Model& model, const Batch& batch) {
+// Sums over the decisions of a batch.
+Evaluation evaluate_batch(Model& model, const Batch& batch) {
   const torch::NoGradGuard no_grad;
-  const Scores scores = score(model, batch);
-  const auto decisions = static_cast<double>(scores.answers.numel());
-  const torch::Tensor correct = scores.logits.argmax(1).eq(scores.answers).sum();
-  return {.loss = mean_loss(scores).item<double>() * decisions,
-          .correct = correct.item<double>(),
-          .decisions = decisions};
+  const torch::Tensor scores = scores_of(model, batch);
+  const torch::Tensor answers = batch.answers.reshape({-1});
+  const auto decisions = static_cast<std::size_t>(answers.numel());
+  const torch::Tensor correct = scores.argmax(1).eq(answers).sum();
+  return {.loss = mean_loss(scores, batch).item<double>() * static_cast<double>(decisions),
+          .accuracy = correct.item<double>(),
+          .samples = decisions};
 }
 
 std::vector<std::uint32_t> test_order(std::size_t count) {
@@ -142,13 +117,12 @@ std::vector<std::uint32_t> test_order(std::size_t count) {
   return order;
 }
 
-Status check_fit(const ChosenModel& chosen, const ModelInput& input, const DataConfig& data) {
-  const std::string name(chosen.entry->name);
-  if (chosen.entry->input != input.kind) {
-    const bool needs_text = chosen.entry->input == InputKind::kText;
-    return Error{
-        ErrorCode::kInvalidArgument,
-        "model " + name + " needs " + (needs_text ? "text" : "images") + ", not data " + data.kind};
+Status check_fit(const ModelEntry& entry, const InputShape& input, const DataOptions& data) {
+  const std::string name(entry.name);
+  if (entry.reads_text != input.is_text()) {
+    return Error{ErrorCode::kInvalidArgument, "model " + name + " needs " +
+                                                  (entry.reads_text ? "text" : "images") +
+                                                  ", not data " + data.kind};
   }
   if (name == "cnn" && std::min(input.height, input.width) < 16) {
     return Error{ErrorCode::kInvalidArgument, "model cnn needs images of at least 16 × 16 pixels"};
@@ -158,121 +132,123 @@ Status check_fit(const ChosenModel& chosen, const ModelInput& input, const DataC
 
 }  // namespace
 
-struct TorchWorkload::State {
-  WorkloadOptions config;
-  ChosenModel chosen;
-  LoadedData data;
-  std::vector<std::vector<std::uint32_t>> shares;
-  std::vector<std::uint32_t> order;  // of test samples
-  LayerTable layers;
-  std::vector<float> initial;
-  std::vector<Copy> evaluators;  // one per thread of workers
-  Workers workers;
-
-  State(WorkloadOptions wanted, ChosenModel model, LoadedData loaded,
-        std::vector<std::vector<std::uint32_t>> split_shares)
-      : config(std::move(wanted)),
-        chosen(std::move(model)),
-        data(std::move(loaded)),
-        shares(std::move(split_shares)),
-        order(test_order(data.test->count())),
-        workers(config.threads) {
-    use_threads(config.gradient_threads);
-    for (std::size_t i = 0; i < config.threads; ++i) evaluators.push_back(copy());
-    layers = evaluators[0].arena.layers();
-    const auto parameters = evaluators[0].arena.parameters();
-    initial.assign(parameters.begin(), parameters.end());
-  }
-
-  [[nodiscard]] Copy copy() const { return {chosen, data.input, config.seed}; }
-
-  [[nodiscard]] BatchSampler sampler(std::size_t replica) const {
-    return {shares[replica], config.batch, Random(config.seed, Draws::kBatches, replica)};
-  }
-
-  [[nodiscard]] std::unique_ptr<Learner> learner(std::vector<BatchSampler> samplers,
-                                                 std::uint64_t generator) const {
-    Copy own = copy();
-    const std::uint64_t seed = Random(config.seed, Draws::kDropout, generator).bits();
-    own.model->set_generator(at::make_generator<at::CPUGeneratorImpl>(seed));
-    return std::make_unique<TorchLearner>(std::move(own), data.train, std::move(samplers),
-                                          config.gradient_threads);
-  }
-
-  // Batches are dealt to evaluators by turns, and which evaluator scores a batch changes nothing:
-  // they are equal.
-  std::vector<BatchResult> evaluate(std::size_t samples) {
-    const std::size_t batches = (samples + data.test_batch - 1) / data.test_batch;
-    std::vector<BatchResult> results(batches);
-    workers.run(evaluators.size(), [&](std::size_t turn) {
-      use_calling_thread();
-      for (std::size_t i = turn; i < batches; i += evaluators.size()) {
-        const std::size_t begin = i * data.test_batch;
-        const std::size_t size = std::min(data.test_batch, samples - begin);
-        const Batch batch = data.test->batch(std::span(order).subspan(begin, size));
-        results[i] = evaluate_batch(*evaluators[turn].model, batch);
-      }
-    });
-    return results;
-  }
-};
-
-TorchWorkload::TorchWorkload(std::unique_ptr<State> state) : state_(std::move(state)) {}
-TorchWorkload::~TorchWorkload() = default;
-
-Result<std::unique_ptr<TorchWorkload>> TorchWorkload::make(const WorkloadOptions& config) {
-  if (config.batch == 0 || config.threads == 0 || config.gradient_threads == 0) {
-    return Error{ErrorCode::kInvalidArgument, "batch and threads are at least 1"};
-  }
-  auto chosen = LONGHAUL_TRY(choose_model(config.model));
-  const auto context = chosen.options.find("context");
-  const double window = context == chosen.options.end() ? 1 : context->second;
-  auto data = LONGHAUL_TRY(load_data(config.data, static_cast<std::size_t>(window)));
-  LONGHAUL_TRY(check_fit(chosen, data.input, config.data));
-  auto shares =
-      LONGHAUL_TRY(split(data.train->labels(), config.replicas, config.split, config.seed));
-  auto state =
-      std::make_unique<State>(config, std::move(chosen), std::move(data), std::move(shares));
-  return std::unique_ptr<TorchWorkload>(new TorchWorkload(std::move(state)));
+WorkloadOptions workload_options(const Scenario& scenario, std::uint64_t seed) {
+  WorkloadOptions options{.model = scenario.model.name,
+                          .data = scenario.data,
+                          .replicas = scenario.replicas.size(),
+                          .batch = scenario.train.batch,
+                          .seed = seed,
+                          .threads = 1};
+  // Sizes that the scenario leaves at 0 are the model's own.
+  const auto put = [&](const char* name, std::size_t value) {
+    if (value > 0) options.knobs[name] = static_cast<double>(value);
+  };
+  put(scenario.model.name == "resnet" ? "blocks" : "layers", scenario.model.layers);
+  put("width", scenario.model.width);
+  put("heads", scenario.model.heads);
+  put("context", scenario.model.context);
+  return options;
 }
 
-const LayerTable& TorchWorkload::layers() const { return state_->layers; }
-std::span<const float> TorchWorkload::initial_parameters() const { return state_->initial; }
-std::size_t TorchWorkload::test_samples() const { return state_->order.size(); }
-std::size_t TorchWorkload::share_size(std::size_t index) const {
-  return state_->shares.at(index).size();
+TorchWorkload::TorchWorkload(WorkloadOptions options, const ModelEntry& entry, ModelKnobs knobs,
+                             LoadedData data, Shares shares)
+    : options_(std::move(options)),
+      entry_(entry),
+      knobs_(std::move(knobs)),
+      data_(std::move(data)),
+      shares_(std::move(shares)),
+      order_(test_order(data_.test->count())),
+      workers_(options_.threads) {
+  use_threads(options_.gradient_threads);
+  for (std::size_t i = 0; i < options_.threads; ++i) evaluators_.push_back(copy());
+  Arena& arena = evaluators_[0]->arena();
+  layers_ = arena.layers();
+  initial_.assign(arena.parameters().begin(), arena.parameters().end());
+}
+
+Result<std::unique_ptr<TorchWorkload>> TorchWorkload::make(const WorkloadOptions& options) {
+  if (options.batch == 0 || options.threads == 0 || options.gradient_threads == 0) {
+    return Error{ErrorCode::kInvalidArgument, "batch and threads are at least 1"};
+  }
+  const ModelEntry* const entry = LONGHAUL_TRY(find_model(options.model));
+  ModelKnobs knobs = LONGHAUL_TRY(complete_knobs(*entry, options.knobs));
+  const auto context = knobs.find("context");
+  const double window = context == knobs.end() ? 1 : context->second;
+  LoadedData data = LONGHAUL_TRY(load_data(options.data, static_cast<std::size_t>(window)));
+  LONGHAUL_TRY(check_fit(*entry, data.input, options.data));
+  Shares shares =
+      LONGHAUL_TRY(split(data.train->labels, options.replicas, options.data, options.seed));
+  return std::unique_ptr<TorchWorkload>(
+      new TorchWorkload(options, *entry, std::move(knobs), std::move(data), std::move(shares)));
+}
+
+std::shared_ptr<Model> TorchWorkload::copy() const {
+  Random random(options_.seed, Draws::kInitialParameters);
+  std::shared_ptr<Model> model = entry_.make(data_.input, knobs_, random);
+  (void)model->arena();
+  return model;
+}
+
+BatchSampler TorchWorkload::sampler(std::size_t replica) const {
+  return {shares_[replica], options_.batch, Random(options_.seed, Draws::kBatches, replica)};
+}
+
+std::unique_ptr<Learner> TorchWorkload::learner(std::vector<BatchSampler> samplers,
+                                                std::uint64_t generator) const {
+  std::shared_ptr<Model> own = copy();
+  const std::uint64_t seed = Random(options_.seed, Draws::kDropout, generator).bits();
+  own->set_generator(at::make_generator<at::CPUGeneratorImpl>(seed));
+  return std::make_unique<TorchLearner>(std::move(own), data_.train, std::move(samplers),
+                                        options_.gradient_threads);
 }
 
 std::unique_ptr<Learner> TorchWorkload::make_learner(std::size_t index) {
-  LONGHAUL_CHECK_LT(index, state_->shares.size());
-  return state_->learner({state_->sampler(index)}, index);
+  LONGHAUL_CHECK_LT(index, shares_.size());
+  return learner({sampler(index)}, index);
 }
 
 std::unique_ptr<Learner> TorchWorkload::make_joint_learner() {
   std::vector<BatchSampler> samplers;
-  for (std::size_t i = 0; i < state_->shares.size(); ++i) samplers.push_back(state_->sampler(i));
-  return state_->learner(std::move(samplers), state_->shares.size());
+  for (std::size_t i = 0; i < shares_.size(); ++i) samplers.push_back(sampler(i));
+  return learner(std::move(samplers), shares_.size());
+}
+
+// Batches are dealt to evaluators by turns, and which evaluator scores a batch changes nothing:
+// they are equal.
+std::vector<Evaluation> TorchWorkload::evaluate_batches(std::size_t samples) {
+  const std::size_t batches = (samples + data_.test_batch - 1) / data_.test_batch;
+  std::vector<Evaluation> results(batches);
+  workers_.run(evaluators_.size(), [&](std::size_t turn) {
+    use_calling_thread();
+    for (std::size_t i = turn; i < batches; i += evaluators_.size()) {
+      const std::size_t begin = i * data_.test_batch;
+      const std::size_t size = std::min(data_.test_batch, samples - begin);
+      const Batch batch = data_.test->batch(std::span(order_).subspan(begin, size));
+      results[i] = evaluate_batch(*evaluators_[turn], batch);
+    }
+  });
+  return results;
 }
 
 Evaluation TorchWorkload::evaluate(std::span<const float> parameters, std::size_t samples) {
   samples = std::min(samples, test_samples());
   LONGHAUL_CHECK_GT(samples, 0U);
-  LONGHAUL_CHECK_EQ(parameters.size(), state_->initial.size());
-  for (Copy& copy : state_->evaluators)
-    std::ranges::copy(parameters, copy.arena.parameters().begin());
-  BatchResult total;
-  for (const BatchResult& batch : state_->evaluate(samples)) {
+  LONGHAUL_CHECK_EQ(parameters.size(), initial_.size());
+  for (const std::shared_ptr<Model>& model : evaluators_)
+    std::ranges::copy(parameters, model->arena().parameters().begin());
+  Evaluation total;
+  for (const Evaluation& batch : evaluate_batches(samples)) {
     total.loss += batch.loss;
-    total.correct += batch.correct;
-    total.decisions += batch.decisions;
+    total.accuracy += batch.accuracy;
+    total.samples += batch.samples;
   }
-  return {.loss = total.loss / total.decisions,
-          .accuracy = total.correct / total.decisions,
-          .samples = samples};
+  const auto decisions = static_cast<double>(total.samples);
+  return {
+      .loss = total.loss / decisions, .accuracy = total.accuracy / decisions, .samples = samples};
 }
 
-Result<std::unique_ptr<Workload>> make_workload(const WorkloadOptions& config) {
-  auto made = LONGHAUL_TRY(TorchWorkload::make(config));
+Result<std::unique_ptr<Workload>> make_workload(const WorkloadOptions& options) {
+  auto made = LONGHAUL_TRY(TorchWorkload::make(options));
   return std::unique_ptr<Workload>(std::move(made));
 }
 

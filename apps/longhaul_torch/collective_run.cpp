@@ -9,7 +9,6 @@
 #include "apps/longhaul/command/command.h"
 #include "apps/longhaul/command/complain.h"
 #include "apps/longhaul/command/model_file.h"
-#include "apps/longhaul_torch/job_workload.h"
 #include "apps/longhaul_torch/rank_checkpoints.h"
 #include "apps/longhaul_torch/rank_job.h"
 #include "apps/longhaul_torch/train_identity.h"
@@ -21,6 +20,7 @@
 #include "longhaul/sync/replica.h"
 #include "longhaul/sync/scorer.h"
 #include "trainer/collective.h"
+#include "trainer/workload.h"
 
 namespace longhaul::apps {
 namespace {
@@ -60,14 +60,18 @@ class CollectiveRun {
 
  private:
   [[nodiscard]] const Job& job() const { return rank_.job; }
+  [[nodiscard]] trainer::AllGather gather() const {
+    return [&group = group_](ByteView own) { return group.gather(own); };
+  }
 
   Status set_up() {
     std::optional<State> checkpoint =
-        LONGHAUL_TRY(checkpoints_.agree(group_, rank_.place.size, arguments_.resume));
+        LONGHAUL_TRY(checkpoints_.agree(gather(), rank_.place.size, arguments_.resume));
     const std::size_t threads = threads_for(arguments_, rank_.rendezvous, checkpoint);
     workers_ = std::make_unique<Workers>(threads);
-    std::unique_ptr<Workload> workload =
-        LONGHAUL_TRY(workload_of(job().scenario, job().seed, {.gradient = threads}));
+    trainer::WorkloadOptions options = trainer::workload_options(job().scenario, job().seed);
+    options.gradient_threads = threads;
+    std::unique_ptr<Workload> workload = LONGHAUL_TRY(trainer::make_workload(options));
     workload_ = std::move(workload);
     checkpoints_.set_identity(
         identity_of(rank_.task, "rank-" + std::to_string(rank_.place.rank), workload_->layers()));
@@ -107,7 +111,7 @@ class CollectiveRun {
     for (const ReplicaOptions& replica : job().scenario.replicas)
       options.weights.push_back(static_cast<float>(replica.weight));
     std::unique_ptr<trainer::Collective> made =
-        LONGHAUL_TRY(trainer::Collective::start(options, group_, clock_));
+        LONGHAUL_TRY(trainer::Collective::start(options, gather(), clock_));
     collective_ = std::move(made);
     learner_ = workload_->make_learner(rank_.place.rank);
     const ReplicaOptions& own = job().scenario.replicas[rank_.place.rank];

@@ -8,10 +8,10 @@
 #include "apps/longhaul/command/command.h"
 #include "apps/longhaul/command/complain.h"
 #include "apps/longhaul/command/model_file.h"
-#include "apps/longhaul_torch/job_workload.h"
 #include "longhaul/base/workers.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/exchange/closing.h"
+#include "trainer/workload.h"
 
 namespace longhaul::apps {
 namespace {
@@ -23,8 +23,9 @@ constexpr std::uint64_t kAnySeed = 1;  // of initial parameters and the split, w
 int run_evaluate(const EvaluateCommandOptions& arguments) {
   const Result<Scenario> scenario = scenario_to_evaluate(arguments);
   if (!scenario.ok()) return complain("evaluate", scenario.error(), kExitWrongUse);
-  const Result<std::unique_ptr<Workload>> workload =
-      workload_of(*scenario, kAnySeed, {.evaluation = all_cores()});
+  trainer::WorkloadOptions options = trainer::workload_options(*scenario, kAnySeed);
+  options.threads = all_cores();
+  const Result<std::unique_ptr<Workload>> workload = trainer::make_workload(options);
   if (!workload.ok()) return complain("evaluate", workload.error(), kExitFailed);
   const Result<std::vector<float>> parameters = read_model(arguments.model, (*workload)->layers());
   if (!parameters.ok()) return complain("evaluate", parameters.error(), kExitFailed);

@@ -13,7 +13,6 @@
 #include "apps/longhaul/command/command.h"
 #include "apps/longhaul/command/complain.h"
 #include "apps/longhaul/lab/lab_files.h"
-#include "apps/longhaul_torch/job_workload.h"
 #include "longhaul/base/file.h"
 #include "longhaul/base/workers.h"
 #include "longhaul/lab/oracle.h"
@@ -23,6 +22,7 @@
 #include "longhaul/lab/summary.h"
 #include "longhaul/session/interrupt.h"
 #include "longhaul/sync/checkpoint.h"
+#include "trainer/workload.h"
 
 namespace longhaul::apps {
 namespace {
@@ -51,8 +51,9 @@ class Study {
     for (const Scenario& point : points_) {
       if (std::ranges::all_of(point.recipes, [&](const auto& r) { return is_done(point, r); }))
         continue;
-      std::unique_ptr<Workload> workload =
-          LONGHAUL_TRY(workload_of(point, point.train.seed, {.evaluation = workers_.count()}));
+      trainer::WorkloadOptions options = trainer::workload_options(point, point.train.seed);
+      options.threads = workers_.count();
+      const std::unique_ptr<Workload> workload = LONGHAUL_TRY(trainer::make_workload(options));
       LONGHAUL_TRY(files_.start());
       for (const std::string& recipe : point.recipes) {
         if (is_interrupted()) return Done{};

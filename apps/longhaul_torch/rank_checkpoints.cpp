@@ -44,8 +44,8 @@ Status RankCheckpoints::open() {
   return Done{};
 }
 
-Result<std::optional<State>> RankCheckpoints::agree(trainer::AllGather& ranks, std::size_t size,
-                                                    bool resume) {
+Result<std::optional<State>> RankCheckpoints::agree(const trainer::AllGather& gather,
+                                                    std::size_t size, bool resume) {
   LONGHAUL_TRY(are_written() ? open() : Done{});
   std::array<Found, 2> own;
   if (resume && are_written()) {
@@ -57,7 +57,7 @@ Result<std::optional<State>> RankCheckpoints::agree(trainer::AllGather& ranks, s
   ByteWriter told;
   for (const Found& one : own) told.u64(one.step);
   const ByteBuffer bytes = std::move(told).release();
-  const std::vector<ByteBuffer> all = LONGHAUL_TRY(ranks.gather(bytes));
+  const std::vector<ByteBuffer> all = LONGHAUL_TRY(gather(bytes));
   std::vector<std::vector<std::uint64_t>> steps(size);
   for (std::size_t rank = 0; rank < size; ++rank) {
     ByteReader in(all[rank]);

@@ -26,7 +26,8 @@ class RankCheckpoints {
 
   // All ranks call it. They agree on the step to go on from, and drop checkpoints of later steps.
   // Nothing: the beginning.
-  Result<std::optional<State>> agree(trainer::AllGather& ranks, std::size_t size, bool resume);
+  Result<std::optional<State>> agree(const trainer::AllGather& gather, std::size_t size,
+                                     bool resume);
 
   void set_identity(RunIdentity identity) { identity_ = std::move(identity); }
   // Is it of this run?

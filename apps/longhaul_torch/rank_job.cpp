@@ -39,7 +39,7 @@ Result<RankJob> rank_job(const TrainCommandOptions& arguments,
   if (job.recipe.is_free || job.recipe.planner == PlannerKind::kClairvoyant)
     return Error{ErrorCode::kInvalidArgument,
                  "--recipe: " + job.recipe_text + " is for the lab: no link is free or foreseen"};
-  const trainer::RankPlace place = LONGHAUL_TRY(trainer::find_rank(environment));
+  trainer::RankOptions place = LONGHAUL_TRY(trainer::find_rank(environment));
   const std::size_t replicas = job.scenario.replicas.size();
   if (place.size != replicas)
     return Error{ErrorCode::kInvalidArgument,
@@ -51,7 +51,7 @@ Result<RankJob> rank_job(const TrainCommandOptions& arguments,
                  "train.stop: a collective does all its steps; add --set train.stop=steps"};
   std::string rendezvous =
       LONGHAUL_TRY(trainer::find_rendezvous(environment, arguments.rendezvous));
-  return RankJob{place, std::move(rendezvous), std::move(task), std::move(job)};
+  return RankJob{std::move(place), std::move(rendezvous), std::move(task), std::move(job)};
 }
 
 Result<std::unique_ptr<trainer::C10dGroup>> meet(const RankJob& rank,
@@ -62,15 +62,14 @@ Result<std::unique_ptr<trainer::C10dGroup>> meet(const RankJob& rank,
     const auto found = environment.find(name);
     return found == environment.end() ? std::string() : found->second;
   };
-  return trainer::C10dGroup::meet(
-      {.rank = rank.place.rank,
-       .size = rank.place.size,
-       .host = address->host,
-       .port = address->port,
-       .is_store_there = value("TORCHELASTIC_USE_AGENT_STORE") == "True",
-       .attempt = value("TORCHELASTIC_RESTART_COUNT"),
-       .interface = value("GLOO_SOCKET_IFNAME"),
-       .is_cancelled = is_interrupted});
+  trainer::RankOptions options = rank.place;
+  options.host = address->host;
+  options.port = address->port;
+  options.is_store_there = value("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  options.attempt = value("TORCHELASTIC_RESTART_COUNT");
+  options.interface = value("GLOO_SOCKET_IFNAME");
+  options.is_cancelled = is_interrupted;
+  return trainer::C10dGroup::meet(options);
 }
 
 }  // namespace longhaul::apps

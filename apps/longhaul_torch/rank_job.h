@@ -13,7 +13,7 @@
 namespace longhaul::apps {
 
 struct RankJob {
-  trainer::RankPlace place;
+  trainer::RankOptions place;
   std::string rendezvous;  // HOST:PORT
   v1::Task task;
   Job job;

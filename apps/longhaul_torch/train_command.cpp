@@ -10,13 +10,13 @@
 #include "apps/longhaul/command/installed.h"
 #include "apps/longhaul_torch/await_hub.h"
 #include "apps/longhaul_torch/collective_run.h"
-#include "apps/longhaul_torch/job_workload.h"
 #include "apps/longhaul_torch/train_run.h"
 #include "longhaul/base/file.h"
 #include "longhaul/base/memory.h"
 #include "longhaul/job/task.h"
 #include "longhaul/session/interrupt.h"
 #include "longhaul/telemetry/event_log.h"
+#include "trainer/workload.h"
 
 namespace longhaul::apps {
 namespace {
@@ -73,8 +73,9 @@ int run_train(const TrainCommandOptions& arguments) {
   Result<std::optional<State>> checkpoint = find_checkpoint(arguments, *checkpoints);
   if (!checkpoint.ok()) return complain("train", checkpoint.error());
   const std::size_t threads = threads_for(arguments, access->address, *checkpoint);
-  Result<std::unique_ptr<Workload>> workload =
-      workload_of(job->scenario, job->seed, {.gradient = threads});
+  trainer::WorkloadOptions work = trainer::workload_options(job->scenario, job->seed);
+  work.gradient_threads = threads;
+  Result<std::unique_ptr<Workload>> workload = trainer::make_workload(work);
   if (!workload.ok()) return complain("train", workload.error());
   if (arguments.evaluate) return evaluate(*job, **workload);
   const Result<Ending> ending = run_replica(arguments, {.access = *access,

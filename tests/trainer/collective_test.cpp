@@ -63,7 +63,8 @@ RankResult result_of(Learner& learner, const Engine& engine) {
 // One rank of a run: engine and learner over a collective.
 class RankRun {
  public:
-  RankRun(EngineOptions options, std::size_t rank, AllGather& gather, const State* from = nullptr)
+  RankRun(EngineOptions options, std::size_t rank, const AllGather& gather,
+          const State* from = nullptr)
       : clock_(rank) {
     options.slot = rank;
     QuadraticWorkload workload(kRunElements);
@@ -244,7 +245,7 @@ class TwoRanks : public ::testing::Test {
   // Else a thread waits for ever for the other rank.
   ~TwoRanks() override { gather_.lose(0); }
 
-  void start(std::size_t rank, AllGather& gather) {
+  void start(std::size_t rank, const AllGather& gather) {
     EngineOptions options = longhaul::testing::setup_of(Merge::kOptimizer, "dense/fp32", {});
     options.slot = rank;
     options.replicas = 2;
@@ -322,24 +323,13 @@ TEST_F(TwoRanks, TakePartUntilTheLastStep) {
   EXPECT_EQ(ranks_[0]->stance(10, {}, Deadline::max()).value(), Stance::kFinish);
 }
 
-// Flips a bit of the other rank's payloads.
-class FlippingGather final : public AllGather {
- public:
-  explicit FlippingGather(AllGather& inner) : inner_(inner) {}
-  Result<std::vector<ByteBuffer>> gather(ByteView own) override {
-    Result<std::vector<ByteBuffer>> gathered = inner_.gather(own);
-    if (gathered.ok() && ++calls_ % 2 == 0) gathered->at(1).back() ^= std::byte{1};
-    return gathered;
-  }
-
- private:
-  AllGather& inner_;
-  int calls_ = 0;
-};
-
 TEST_F(TwoRanks, APayloadThatWasDamagedIsRefusedByName) {
-  FlippingGather flipping(gather_.of(0));
-  start(0, flipping);
+  int calls = 0;
+  start(0, [&calls, inner = gather_.of(0)](ByteView own) {
+    Result<std::vector<ByteBuffer>> gathered = inner(own);
+    if (gathered.ok() && ++calls % 2 == 0) gathered->at(1).back() ^= std::byte{1};
+    return gathered;
+  });
   ranks_[0]->submit(update({.step = 0}, 1));
   ranks_[1]->submit(update({.step = 0}, 1));
   const Result<Mean> mean = ranks_[0]->collect({.step = 0}, Deadline::max());

@@ -46,7 +46,7 @@ TEST(Idx, ReadsPlainAndGzippedFiles) {
   const auto plain = read_idx(directory.write("images", three_images()),
                               directory.write("labels", idx_labels(kLabels)));
   ASSERT_TRUE(plain.ok()) << plain.error().message;
-  EXPECT_EQ(plain->shape, (ImageShape{.channels = 1, .height = 4, .width = 4, .classes = 10}));
+  EXPECT_EQ(plain->shape, (InputShape{.channels = 1, .height = 4, .width = 4, .classes = 10}));
   EXPECT_EQ(plain->labels, kLabels);
   ASSERT_EQ(plain->pixels.size(), 48U);
   EXPECT_EQ(plain->pixels[17], mixed_pixel(1, 1));
@@ -135,7 +135,7 @@ TEST(Cifar, ReadsRecordsOfSeveralFiles) {
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(read->labels, (Bytes{4, 4, 9}));
   EXPECT_EQ(read->pixels.size(), 3U * 3072U);
-  EXPECT_EQ(read->shape.channels, 3U);
+  EXPECT_EQ(read->shape.channels, 3);
 }
 
 TEST(Cifar, RefusesPartialRecordsEmptyFilesAndWrongLabels) {

@@ -19,7 +19,7 @@ struct LauncherCase {
 class EveryLauncher : public ::testing::TestWithParam<LauncherCase> {};
 
 TEST_P(EveryLauncher, TellsRankSizeAndLocalRank) {
-  const Result<RankPlace> place = find_rank(GetParam().environment);
+  const Result<RankOptions> place = find_rank(GetParam().environment);
   ASSERT_TRUE(place.ok()) << place.error().message;
   EXPECT_EQ(place->rank, 5U);
   EXPECT_EQ(place->size, 8U);
@@ -61,7 +61,7 @@ TEST(FindRank, ARankWithoutASizeIsNoLauncher) {
 }
 
 TEST(FindRank, WithoutALauncherItNamesThemAll) {
-  const Result<RankPlace> place = find_rank({{"HOME", "/root"}});
+  const Result<RankOptions> place = find_rank({{"HOME", "/root"}});
   ASSERT_FALSE(place.ok());
   EXPECT_EQ(place.error().code, ErrorCode::kInvalidArgument);
   for (const char* name : {"WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LWS"})
@@ -70,7 +70,7 @@ TEST(FindRank, WithoutALauncherItNamesThemAll) {
 
 TEST(FindRank, RefusesNumbersThatCannotBe) {
   for (const char* rank : {"-1", "two", "2 ", "8", "99999999999999999999"}) {
-    const Result<RankPlace> place = find_rank({{"RANK", rank}, {"WORLD_SIZE", "8"}});
+    const Result<RankOptions> place = find_rank({{"RANK", rank}, {"WORLD_SIZE", "8"}});
     ASSERT_FALSE(place.ok()) << rank;
     EXPECT_THAT(place.error().message, HasSubstr("RANK"));
   }

@@ -12,28 +12,28 @@
 namespace longhaul::trainer {
 namespace {
 
-std::shared_ptr<Model> make_model(const ModelConfig& config, const ModelInput& input) {
+std::shared_ptr<Model> make_model(const std::string& name, const ModelKnobs& given,
+                                  const InputShape& input) {
   use_threads(1);
-  const auto chosen = choose_model(config);
+  const ModelEntry& entry = *find_model(name).value();
   Random random(1, Draws::kInitialParameters);
-  return chosen.value().entry->make(input, chosen.value().options, random);
+  return entry.make(input, complete_knobs(entry, given).value(), random);
 }
 
-ModelInput input_for(const ModelEntry& entry) {
-  if (entry.input == InputKind::kText) return {.kind = InputKind::kText, .classes = 75};
+InputShape input_for(const ModelEntry& entry) {
+  if (entry.reads_text) return {.channels = 0, .classes = 75};
   if (entry.name == "resnet") return {.channels = 3, .height = 32, .width = 32};
   return {};
 }
 
-torch::Tensor some_input(const ModelInput& input) {
-  if (input.kind == InputKind::kText) return torch::arange(2 * 64).remainder(75).view({2, 64});
-  const auto count = 2 * input.channels * input.height * input.width;
+torch::Tensor some_input(const InputShape& input) {
+  if (input.is_text()) return torch::arange(2 * 64).remainder(75).view({2, 64});
+  const auto count = 2 * input.pixels();
   return torch::arange(count).mul(0.37).sin().view({2, input.channels, input.height, input.width});
 }
 
 std::size_t parameters_of(const std::string& name) {
-  const auto chosen = choose_model({.name = name, .options = {}});
-  const auto model = make_model({.name = name, .options = {}}, input_for(*chosen.value().entry));
+  const auto model = make_model(name, {}, input_for(*find_model(name).value()));
   return Arena(model->parameters()).parameters().size();
 }
 
@@ -47,8 +47,7 @@ TEST(Models, HaveTheDocumentedNumberOfParameters) {
 
 TEST(Models, LayersCoverTheArenaExactly) {
   for (const ModelEntry& entry : model_table()) {
-    const auto model =
-        make_model({.name = std::string(entry.name), .options = {}}, input_for(entry));
+    const auto model = make_model(std::string(entry.name), {}, input_for(entry));
     Arena arena(model->parameters());
     std::size_t end = 0;
     for (const Layer& layer : arena.layers()) {
@@ -64,8 +63,8 @@ TEST(Models, LayersCoverTheArenaExactly) {
 
 TEST(Models, EveryParameterGetsAGradient) {
   for (const ModelEntry& entry : model_table()) {
-    const ModelInput input = input_for(entry);
-    const auto model = make_model({.name = std::string(entry.name), .options = {}}, input);
+    const InputShape input = input_for(entry);
+    const auto model = make_model(std::string(entry.name), {}, input);
     Arena arena(model->parameters());
     const torch::Tensor logits = model->forward(some_input(input));
     EXPECT_EQ(logits.size(-1), input.classes);
@@ -79,8 +78,7 @@ TEST(Models, EveryParameterGetsAGradient) {
 }
 
 TEST(Models, GptUsesItsEmbeddingTwiceAndHoldsItOnce) {
-  const auto model =
-      make_model({.name = "gpt", .options = {}}, {.kind = InputKind::kText, .classes = 75});
+  const auto model = make_model("gpt", {}, {.channels = 0, .classes = 75});
   Arena arena(model->parameters());
   EXPECT_EQ(arena.layers().back().name, "tokens");
   EXPECT_EQ(std::ranges::count(arena.layers(), (std::vector<std::int64_t>{75, 128}), &Layer::shape),
@@ -91,8 +89,7 @@ TEST(Models, GptUsesItsEmbeddingTwiceAndHoldsItOnce) {
 }
 
 TEST(Models, GptDoesNotSeeTheFuture) {
-  const auto model =
-      make_model({.name = "gpt", .options = {}}, {.kind = InputKind::kText, .classes = 75});
+  const auto model = make_model("gpt", {}, {.channels = 0, .classes = 75});
   const torch::NoGradGuard no_grad;
   const torch::Tensor text = torch::arange(64).view({1, 64});
   torch::Tensor changed = text.clone();
@@ -104,8 +101,7 @@ TEST(Models, GptDoesNotSeeTheFuture) {
 }
 
 TEST(Models, DropoutDrawsFromItsOwnGeneratorAndOnlyWithOne) {
-  const ModelConfig config{.name = "mlp", .options = {{"dropout", 0.5}}};
-  const auto model = make_model(config, {});
+  const auto model = make_model("mlp", {{"dropout", 0.5}}, {});
   const torch::Tensor input = some_input({});
   const torch::Tensor without = model->forward(input);
   EXPECT_TRUE(without.equal(model->forward(input)));
@@ -126,8 +122,8 @@ double loss_of(Model& model, const torch::Tensor& input, const torch::Tensor& an
 
 // Each parameter is moved a little both ways; the difference of the losses is the gradient.
 TEST(Models, GradientIsTheSlopeOfTheLoss) {
-  const ModelInput input{.channels = 1, .height = 3, .width = 3, .classes = 4};
-  const auto model = make_model({.name = "mlp", .options = {{"layers", 1}, {"width", 6}}}, input);
+  const InputShape input{.channels = 1, .height = 3, .width = 3, .classes = 4};
+  const auto model = make_model("mlp", {{"layers", 1}, {"width", 6}}, input);
   Arena arena(model->parameters());
   const torch::Tensor images = torch::arange(5 * 9).mul(0.7).sin().view({5, 1, 3, 3});
   const torch::Tensor answers = torch::arange(5).remainder(4);

@@ -10,8 +10,6 @@
 namespace longhaul::trainer {
 namespace {
 
-using Shares = std::vector<std::vector<std::uint32_t>>;
-
 std::vector<std::uint8_t> ten_labels(std::size_t count) {
   std::vector<std::uint8_t> labels(count);
   for (std::size_t i = 0; i < count; ++i) labels[i] = static_cast<std::uint8_t>(i * 7 % 10);
@@ -45,46 +43,44 @@ double skew(const Shares& shares, const std::vector<std::uint8_t>& labels) {
   return sum / static_cast<double>(shares.size());
 }
 
-class SplitKinds : public testing::TestWithParam<SplitKind> {};
+class SplitKinds : public testing::TestWithParam<const char*> {};
 
 TEST_P(SplitKinds, UseEverySampleOnceInSharesOfNearlyEqualSize) {
   for (const std::size_t samples : {100U, 1003U}) {
     for (const std::size_t replicas : {1U, 4U, 7U}) {
-      const auto shares = split(ten_labels(samples), replicas, {.kind = GetParam()}, 5);
+      const auto shares = split(ten_labels(samples), replicas, {.split = GetParam()}, 5);
       ASSERT_TRUE(shares.ok()) << shares.error().message;
       ASSERT_EQ(shares->size(), replicas);
       expect_every_sample_once(*shares, samples);
       const auto [least, most] =
           std::ranges::minmax_element(*shares, {}, [](const auto& share) { return share.size(); });
-      EXPECT_LE(most->size() - least->size(), GetParam() == SplitKind::kShards ? 2U : 1U);
+      EXPECT_LE(most->size() - least->size(), GetParam() == std::string("shards") ? 2U : 1U);
     }
   }
 }
 
 TEST_P(SplitKinds, DependOnTheSeedAlone) {
   const auto labels = ten_labels(1000);
-  const SplitOptions config{.kind = GetParam()};
-  EXPECT_EQ(*split(labels, 4, config, 5), *split(labels, 4, config, 5));
-  EXPECT_NE(*split(labels, 4, config, 5), *split(labels, 4, config, 6));
+  const DataOptions options{.split = GetParam()};
+  EXPECT_EQ(*split(labels, 4, options, 5), *split(labels, 4, options, 5));
+  EXPECT_NE(*split(labels, 4, options, 5), *split(labels, 4, options, 6));
 }
 
 TEST_P(SplitKinds, RefuseMoreReplicasThanSamples) {
-  EXPECT_FALSE(split(ten_labels(3), 4, {.kind = GetParam()}, 1).ok());
-  EXPECT_FALSE(split(ten_labels(3), 0, {.kind = GetParam()}, 1).ok());
+  EXPECT_FALSE(split(ten_labels(3), 4, {.split = GetParam()}, 1).ok());
+  EXPECT_FALSE(split(ten_labels(3), 0, {.split = GetParam()}, 1).ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(Split, SplitKinds,
-                         testing::Values(SplitKind::kIid, SplitKind::kShards,
-                                         SplitKind::kDirichlet));
+INSTANTIATE_TEST_SUITE_P(Split, SplitKinds, testing::Values("iid", "shards", "dirichlet"));
 
 TEST(Split, IidSharesHoldAllLabelsAboutEquallyOften) {
   const auto labels = ten_labels(4000);
-  EXPECT_LT(skew(*split(labels, 4, {.kind = SplitKind::kIid}, 1), labels), 0.14);
+  EXPECT_LT(skew(*split_iid(labels.size(), 4, 1), labels), 0.14);
 }
 
 TEST(Split, ShardsHoldFewLabels) {
   const auto labels = ten_labels(1000);
-  const auto shares = split(labels, 5, {.kind = SplitKind::kShards, .shards_per_replica = 2}, 1);
+  const auto shares = split_shards(labels, 5, 2, 1);
   for (const auto& share : *shares) EXPECT_LE(labels_in(share, labels), 2U);
 }
 
@@ -93,7 +89,7 @@ TEST(Split, SmallerBetaIsMoreUnequal) {
   const auto skew_of = [&](double beta) {
     double sum = 0;
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-      sum += skew(*split(labels, 4, {.kind = SplitKind::kDirichlet, .beta = beta}, seed), labels);
+      sum += skew(*split_dirichlet(labels, 4, beta, seed), labels);
     }
     return sum / 10;
   };
@@ -106,27 +102,28 @@ TEST(Split, RefusesBetaAndShardsThatMeanNothing) {
   const auto labels = ten_labels(100);
   for (const double beta : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
                             std::numeric_limits<double>::infinity()}) {
-    EXPECT_FALSE(split(labels, 4, {.kind = SplitKind::kDirichlet, .beta = beta}, 1).ok());
+    EXPECT_FALSE(split_dirichlet(labels, 4, beta, 1).ok());
   }
   for (const std::size_t shards :
        {std::size_t{0}, std::size_t{26}, std::numeric_limits<std::size_t>::max()}) {
-    EXPECT_FALSE(
-        split(labels, 4, {.kind = SplitKind::kShards, .shards_per_replica = shards}, 1).ok());
+    EXPECT_FALSE(split_shards(labels, 4, shards, 1).ok());
   }
 }
 
 // With a beta this small the draws underflow to zero for most labels.
 TEST(Split, SurvivesATinyBeta) {
-  const auto shares = split(ten_labels(500), 8, {.kind = SplitKind::kDirichlet, .beta = 1e-9}, 1);
+  const auto shares = split_dirichlet(ten_labels(500), 8, 1e-9, 1);
   ASSERT_TRUE(shares.ok());
   expect_every_sample_once(*shares, 500);
 }
 
-TEST(Split, NamesAreParsed) {
-  EXPECT_EQ(*parse_split("iid"), SplitKind::kIid);
-  EXPECT_EQ(*parse_split("shards"), SplitKind::kShards);
-  EXPECT_EQ(*parse_split("dirichlet"), SplitKind::kDirichlet);
-  EXPECT_EQ(parse_split("dirichlett").error().message,
+TEST(Split, IsChosenByName) {
+  const auto labels = ten_labels(1000);
+  EXPECT_EQ(*split(labels, 4, {.split = "iid"}, 1), *split_iid(labels.size(), 4, 1));
+  EXPECT_EQ(*split(labels, 4, {.split = "shards"}, 1), *split_shards(labels, 4, 2, 1));
+  EXPECT_EQ(*split(labels, 4, {.split = "dirichlet", .dirichlet = 0.1}, 1),
+            *split_dirichlet(labels, 4, 0.1, 1));
+  EXPECT_EQ(split(labels, 4, {.split = "dirichlett"}, 1).error().message,
             "split: expected iid, shards or dirichlet, got \"dirichlett\"");
 }
 

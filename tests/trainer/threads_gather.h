@@ -1,8 +1,6 @@
 // Ranks as threads of one process: what they gather meets in memory.
 #pragma once
 
-#include <deque>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,11 +12,11 @@ namespace longhaul::testing {
 
 class ThreadsGather {
  public:
-  explicit ThreadsGather(std::size_t ranks) : bytes_(ranks) {
-    for (std::size_t rank = 0; rank < ranks; ++rank) ranks_.emplace_back(*this, rank);
-  }
+  explicit ThreadsGather(std::size_t ranks) : bytes_(ranks) {}
 
-  [[nodiscard]] trainer::AllGather& of(std::size_t rank) { return ranks_.at(rank); }
+  [[nodiscard]] trainer::AllGather of(std::size_t rank) {
+    return [this, rank](ByteView own) { return gather(rank, own); };
+  }
 
   // Every gather that is under way or comes later fails.
   void lose(std::size_t rank) EXCLUDES(mutex_) {
@@ -30,18 +28,6 @@ class ThreadsGather {
   }
 
  private:
-  class Rank final : public trainer::AllGather {
-   public:
-    Rank(ThreadsGather& all, std::size_t rank) : all_(all), rank_(rank) {}
-    Result<std::vector<ByteBuffer>> gather(ByteView own) override {
-      return all_.gather(rank_, own);
-    }
-
-   private:
-    ThreadsGather& all_;
-    std::size_t rank_;
-  };
-
   Result<std::vector<ByteBuffer>> gather(std::size_t rank, ByteView own) EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     bytes_[rank] = ByteBuffer(own.begin(), own.end());
@@ -65,7 +51,6 @@ class ThreadsGather {
   std::size_t here_ GUARDED_BY(mutex_) = 0;
   std::size_t turn_ GUARDED_BY(mutex_) = 0;
   std::optional<Error> lost_ GUARDED_BY(mutex_);
-  std::deque<Rank> ranks_;
 };
 
 }  // namespace longhaul::testing

@@ -51,14 +51,17 @@ std::vector<std::vector<float>> gradients(TorchWorkload& workload, std::size_t r
   return all;
 }
 
+std::vector<std::pair<std::string, ModelKnobs>> some_models() {
+  return {{"cnn", {}}, {"mlp", {{"dropout", 0.3}}}, {"resnet", {{"width", 8}}}};
+}
+
 TEST(Workload, GradientsAreTheSameBitsHoweverManyThreadsRun) {
-  for (const ModelConfig& model : {ModelConfig{.name = "cnn", .options = {}},
-                                   ModelConfig{.name = "mlp", .options = {{"dropout", 0.3}}},
-                                   ModelConfig{.name = "resnet", .options = {{"width", 8}}}}) {
-    const auto workload = easy_workload({.model = model, .replicas = 5, .batch = 16});
+  for (const auto& [model, knobs] : some_models()) {
+    const auto workload =
+        easy_workload({.model = model, .knobs = knobs, .replicas = 5, .batch = 16});
     const auto alone = gradients(*workload, 5, 1);
-    EXPECT_EQ(alone, gradients(*workload, 5, 2)) << model.name;
-    EXPECT_EQ(alone, gradients(*workload, 5, 5)) << model.name;
+    EXPECT_EQ(alone, gradients(*workload, 5, 2)) << model;
+    EXPECT_EQ(alone, gradients(*workload, 5, 5)) << model;
   }
 }
 
@@ -84,19 +87,18 @@ void expect_same_gradient_by_layers(TorchWorkload& workload) {
 }
 
 TEST(Workload, TellsOfLayersWhoseGradientIsFinal) {
-  for (const ModelConfig& model : {ModelConfig{.name = "cnn", .options = {}},
-                                   ModelConfig{.name = "mlp", .options = {{"dropout", 0.3}}},
-                                   ModelConfig{.name = "resnet", .options = {{"width", 8}}}}) {
-    SCOPED_TRACE(model.name);
-    expect_same_gradient_by_layers(*easy_workload({.model = model, .replicas = 2, .batch = 16}));
+  for (const auto& [model, knobs] : some_models()) {
+    SCOPED_TRACE(model);
+    expect_same_gradient_by_layers(
+        *easy_workload({.model = model, .knobs = knobs, .replicas = 2, .batch = 16}));
   }
 }
 
 TEST(Workload, EachReplicaDropsOutByItsOwnGenerator) {
   const auto first_loss = [](double dropout, std::size_t replica) {
     // One share of all samples as one batch: without dropout, replicas differ by rounding only.
-    const ModelConfig model{.name = "mlp", .options = {{"dropout", dropout}}};
-    const auto workload = easy_workload({.model = model, .replicas = 1, .batch = 400});
+    const auto workload = easy_workload(
+        {.model = "mlp", .knobs = {{"dropout", dropout}}, .replicas = 1, .batch = 400});
     if (replica == 0) return workload->make_learner(0)->compute_gradient();
     return workload->make_joint_learner()->compute_gradient();
   };
@@ -106,7 +108,7 @@ TEST(Workload, EachReplicaDropsOutByItsOwnGenerator) {
 }
 
 TEST(Workload, EqualConfigsGiveEqualBitsAndSeedsDiffer) {
-  const WorkloadOptions config{.model = {.name = "mlp", .options = {}}, .replicas = 2};
+  const WorkloadOptions config{.model = "mlp", .replicas = 2};
   const auto first = easy_workload(config);
   const auto again = easy_workload(config);
   WorkloadOptions reseeded = config;
@@ -118,7 +120,7 @@ TEST(Workload, EqualConfigsGiveEqualBitsAndSeedsDiffer) {
 }
 
 TEST(Workload, LearnersStartAtTheInitialParametersOnMemoryOfTheirOwn) {
-  const auto workload = easy_workload({.model = {.name = "softmax", .options = {}}});
+  const auto workload = easy_workload({.model = "softmax"});
   const auto a = workload->make_learner(0);
   const auto b = workload->make_learner(1);
   EXPECT_TRUE(std::ranges::equal(a->parameters(), workload->initial_parameters()));
@@ -128,7 +130,7 @@ TEST(Workload, LearnersStartAtTheInitialParametersOnMemoryOfTheirOwn) {
 }
 
 TEST(Workload, LearnsEasyImagesByPlainSteps) {
-  const auto workload = easy_workload({.model = {.name = "mlp", .options = {}}, .replicas = 1});
+  const auto workload = easy_workload({.model = "mlp", .replicas = 1});
   const Evaluation before = workload->evaluate(workload->initial_parameters(), 100);
   const auto learner = workload->make_learner(0);
   for (int step = 0; step < 60; ++step) {
@@ -144,8 +146,7 @@ TEST(Workload, LearnsEasyImagesByPlainSteps) {
 
 // The mean of equal replicas' gradients is the gradient of one machine with all their samples.
 TEST(Workload, JointLearnerSeesTheSamplesOfAllReplicas) {
-  const auto workload =
-      easy_workload({.model = {.name = "mlp", .options = {}}, .replicas = 4, .batch = 8});
+  const auto workload = easy_workload({.model = "mlp", .replicas = 4, .batch = 8});
   const auto joint = workload->make_joint_learner();
   joint->compute_gradient();
   std::vector<double> mean(joint->gradient().size());
@@ -158,7 +159,7 @@ TEST(Workload, JointLearnerSeesTheSamplesOfAllReplicas) {
 }
 
 TEST(Workload, EvaluationDependsNeitherOnThreadsNorOnTheSeed) {
-  WorkloadOptions config{.model = {.name = "cnn", .options = {}}, .threads = 1};
+  WorkloadOptions config{.model = "cnn", .threads = 1};
   const auto alone = easy_workload(config);
   config.threads = 3;
   config.seed = 9;
@@ -174,7 +175,7 @@ TEST(Workload, EvaluationDependsNeitherOnThreadsNorOnTheSeed) {
 }
 
 TEST(Workload, EvaluatesTheSamplesThatItIsAskedFor) {
-  const auto workload = easy_workload({.model = {.name = "softmax", .options = {}}});
+  const auto workload = easy_workload({.model = "softmax"});
   std::vector<float> always_three(workload->initial_parameters().size());
   always_three[3] = 1;  // the bias of class 3: the layer nearest to the loss comes first, its bias
                         // before its weight
@@ -183,14 +184,14 @@ TEST(Workload, EvaluatesTheSamplesThatItIsAskedFor) {
 }
 
 TEST(Workload, KeepsOpenBlasToOneThread) {
-  const auto workload = easy_workload({.model = {.name = "softmax", .options = {}}});
+  const auto workload = easy_workload({.model = "softmax"});
   std::jthread([&] { workload->make_learner(0)->compute_gradient(); }).join();
   EXPECT_EQ(open_blas_threads(), 1) << "0: OpenBLAS is not what the system's libblas stands for";
 }
 
 // On any number of cores: two threads on one core still share out the work as two.
 TEST(Workload, AGradientHasTheSameBitsEachTimeWithTheSameNumberOfThreads) {
-  WorkloadOptions config{.model = {.name = "cnn", .options = {}}, .replicas = 1};
+  WorkloadOptions config{.model = "cnn", .replicas = 1};
   const auto with = [&](std::size_t threads) {
     config.gradient_threads = threads;
     const auto workload = easy_workload(config);
@@ -217,11 +218,11 @@ TEST(Workload, TrainsAGptOnAnyText) {
   Bytes text;
   for (int i = 0; i < 4000; ++i) text.push_back(static_cast<std::uint8_t>('a' + i % 13));
   const auto file = directory.write("text", text);
-  auto made = TorchWorkload::make(
-      {.model = {.name = "gpt", .options = {{"layers", 1}, {"width", 32}, {"context", 16}}},
-       .data = {.kind = "text", .path = file},
-       .replicas = 2,
-       .batch = 8});
+  auto made = TorchWorkload::make({.model = "gpt",
+                                   .knobs = {{"layers", 1}, {"width", 32}, {"context", 16}},
+                                   .data = {.kind = "text", .path = file},
+                                   .replicas = 2,
+                                   .batch = 8});
   ASSERT_TRUE(made.ok()) << made.error().message;
   TorchWorkload& workload = **made;
   EXPECT_EQ(gradients(workload, 2, 1), gradients(workload, 2, 2));
@@ -239,12 +240,11 @@ TEST(Workload, TrainsAGptOnAnyText) {
 }
 
 TEST(Workload, FindsTheDefaultImagesAndText) {
-  const auto images = TorchWorkload::make({.model = {.name = "softmax", .options = {}}});
+  const auto images = TorchWorkload::make({.model = "softmax"});
   ASSERT_TRUE(images.ok()) << images.error().message;
   EXPECT_EQ((*images)->test_samples(), 10000U);
   EXPECT_EQ((*images)->share_size(3), 15000U);
-  const auto text =
-      TorchWorkload::make({.model = {.name = "gpt", .options = {}}, .data = {.kind = "text"}});
+  const auto text = TorchWorkload::make({.model = "gpt", .data = {.kind = "text"}});
   ASSERT_TRUE(text.ok()) << text.error().message;
   EXPECT_GT((*text)->share_size(0), 10000U);
 }
@@ -259,12 +259,12 @@ TEST(Workload, NamesWhatIsWrong) {
   const auto text = directory.write("text", Bytes(2000, 'a'));
   EXPECT_THAT(complaint({.data = {.kind = "text", .path = text}}),
               HasSubstr("model cnn needs images"));
-  EXPECT_THAT(complaint({.model = {.name = "gpt", .options = {}}}),
-              HasSubstr("model gpt needs text"));
+  EXPECT_THAT(complaint({.model = "gpt"}), HasSubstr("model gpt needs text"));
   EXPECT_THAT(complaint({.data = {.kind = "svhn"}}), HasSubstr("got \"svhn\""));
-  EXPECT_THAT(complaint({.model = {.name = "gpt", .options = {{"context", 500}}},
-                         .data = {.kind = "text", .path = text}}),
-              HasSubstr("shorter than a window of 500"));
+  EXPECT_THAT(
+      complaint(
+          {.model = "gpt", .knobs = {{"context", 500}}, .data = {.kind = "text", .path = text}}),
+      HasSubstr("shorter than a window of 500"));
   EXPECT_THAT(complaint({.batch = 0}), HasSubstr("at least 1"));
   write_easy_images(directory, 8, 20, 10);
   EXPECT_THAT(complaint({.data = {.kind = "mnist", .path = directory.path()}}),
@@ -273,7 +273,7 @@ TEST(Workload, NamesWhatIsWrong) {
 
 // A new learner that loads the place of another one computes the gradients that it would have.
 TEST(Workload, ALearnerGoesOnFromASavedPlace) {
-  const auto workload = easy_workload({.model = {.name = "mlp", .options = {{"dropout", 0.3}}}});
+  const auto workload = easy_workload({.model = "mlp", .knobs = {{"dropout", 0.3}}});
   const auto whole = workload->make_learner(1);
   for (int i = 0; i < 5; ++i) whole->compute_gradient();
   longhaul::State state;
@@ -289,7 +289,7 @@ TEST(Workload, ALearnerGoesOnFromASavedPlace) {
 }
 
 TEST(Workload, ALearnerRefusesAPlaceThatIsNotOne) {
-  const auto workload = easy_workload({.model = {.name = "softmax", .options = {}}});
+  const auto workload = easy_workload({.model = "softmax"});
   const auto learner = workload->make_learner(0);
   longhaul::State state;
   EXPECT_FALSE(learner->load(state).ok());
