@@ -14,34 +14,27 @@
 namespace longhaul {
 namespace {
 
-struct Pipe {
-  OwnedFd read;
-  OwnedFd write;
-};
-
-Result<Pipe> make_pipe() {
+// To read from, and to write to.
+Result<std::pair<OwnedFd, OwnedFd>> make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     return Error{ErrorCode::kIo, std::string("pipe: ") + std::strerror(errno)};
-  return Pipe{.read = OwnedFd(ends[0]), .write = OwnedFd(ends[1])};
+  return std::pair(OwnedFd(ends[0]), OwnedFd(ends[1]));
 }
 
-struct ChildFiles {
-  int input = -1;
-  int output = -1;
-  int errors = -1;
-};
-
-// Between fork and exec: only what is safe there.
-[[noreturn]] void become(char* const* argv, const ChildFiles& files, int niceness, pid_t parent) {
+// Between fork and exec: only what is safe there. `files` are standard input, output and error; the
+// last may be -1: as the parent's.
+[[noreturn]] void become(char* const* argv, const std::array<int, 3>& files, int niceness,
+                         pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // it died before the line above
   ::setpgid(0, 0);                          // Ctrl-C goes to the parent alone, which decides
   if (niceness > 0 && ::nice(niceness) == -1) {
   }
-  ::dup2(files.input, STDIN_FILENO);
-  ::dup2(files.output, STDOUT_FILENO);
-  if (files.errors >= 0) ::dup2(files.errors, STDERR_FILENO);
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    const int file = files[static_cast<std::size_t>(standard)];
+    if (file >= 0) ::dup2(file, standard);
+  }
   ::close_range(STDERR_FILENO + 1, ~0U, 0);  // sockets of relays among them
   ::signal(SIGPIPE, SIG_DFL);
   ::execv(argv[0], argv);
@@ -51,8 +44,8 @@ struct ChildFiles {
 }  // namespace
 
 Result<Child> Child::start(const Options& options) {
-  Pipe output = LONGHAUL_TRY(make_pipe());
-  Pipe input = LONGHAUL_TRY(make_pipe());
+  auto [output, told] = LONGHAUL_TRY(make_pipe());
+  auto [heard, input] = LONGHAUL_TRY(make_pipe());
   OwnedFd errors(options.errors.empty() ? -1
                                         : ::open(options.errors.c_str(),
                                                  O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
@@ -63,12 +56,10 @@ Result<Child> Child::start(const Options& options) {
   const pid_t parent = ::getpid();
   const pid_t id = ::fork();
   if (id == 0)
-    become(argv.data(),
-           {.input = input.read.get(), .output = output.write.get(), .errors = errors.get()},
-           options.niceness, parent);
+    become(argv.data(), {heard.get(), told.get(), errors.get()}, options.niceness, parent);
   if (id < 0) return Error{ErrorCode::kIo, std::string("fork: ") + std::strerror(errno)};
-  ::fcntl(output.read.get(), F_SETFL, O_NONBLOCK);
-  return Child(id, std::move(output.read), options.is_fed ? std::move(input.write) : OwnedFd(-1));
+  ::fcntl(output.get(), F_SETFL, O_NONBLOCK);
+  return Child(id, std::move(output), options.is_fed ? std::move(input) : OwnedFd(-1));
 }
 
 Child::Child(Child&& other) noexcept

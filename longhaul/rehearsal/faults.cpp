@@ -66,30 +66,31 @@ bool Faults::is_over(Seconds time) const {
 // One thing at a time for each replica; while the hub is away, nothing else happens to it.
 bool Faults::is_free(const Fault& fault) const {
   if (under_way_.size() >= kMostUnderWay) return false;
-  return std::ranges::none_of(under_way_, [&](const UnderWay& other) {
+  return std::ranges::none_of(under_way_, [&](const Fault& other) {
     const bool is_hub = fault.kind == FaultKind::kKillHub;
-    const bool is_other_hub = other.fault.kind == FaultKind::kKillHub;
-    return is_hub || is_other_hub ? is_hub == is_other_hub : other.fault.slot == fault.slot;
+    const bool is_other_hub = other.kind == FaultKind::kKillHub;
+    return is_hub || is_other_hub ? is_hub == is_other_hub : other.slot == fault.slot;
   });
 }
 
-Status Faults::on_tick(Seconds time, const Hands& hands) {
+Status Faults::on_tick(Seconds time, const Action& begin, const Action& end) {
   for (auto over = under_way_.begin(); over != under_way_.end();) {
-    if (over->ends > time) {
+    if (over->end > time) {
       ++over;
       continue;
     }
-    const Fault fault = over->fault;
+    const Fault fault = *over;
     over = under_way_.erase(over);
     last_end_ = time;
-    LONGHAUL_TRY(hands.end(fault));
+    LONGHAUL_TRY(end(fault));
   }
   if (is_through(time) || time < next_at_) return Done{};
   if (!is_free(next_)) return Done{};
-  LONGHAUL_TRY(hands.begin(next_));
+  LONGHAUL_TRY(begin(next_));
   ++begun_;
   last_ = text_of(next_);
-  under_way_.push_back({.fault = next_, .ends = time + next_.length});
+  next_.end = time + next_.length;
+  under_way_.push_back(next_);
   next_ = draw();
   next_at_ = time + next_.pause;
   return Done{};

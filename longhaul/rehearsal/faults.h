@@ -27,6 +27,7 @@ struct Fault {
   std::size_t slot = 0;  // of the replica; for the hub of no meaning
   Seconds pause{};       // since the fault before it began
   Seconds length{};
+  Seconds end{};  // since the start of the run; set when it begins
 };
 
 // "replica-2 stopped for 3.1s"
@@ -44,13 +45,9 @@ class Faults {
  public:
   Faults(const FaultOptions& settings, std::size_t replicas);
 
-  // The actions of the rehearsal.
-  struct Hands {
-    std::function<Status(const Fault&)> begin;
-    std::function<Status(const Fault&)> end;
-  };
+  using Action = std::function<Status(const Fault&)>;
   // `time`: since the start of the run. Ends what is over and begins what is due.
-  Status on_tick(Seconds time, const Hands& hands);
+  Status on_tick(Seconds time, const Action& begin, const Action& end);
   // No more of them: only what is under way ends.
   void stop() { is_stopped_ = true; }
 
@@ -60,10 +57,6 @@ class Faults {
   [[nodiscard]] const std::string& last() const { return last_; }
 
  private:
-  struct UnderWay {
-    Fault fault;
-    Seconds ends{};
-  };
   [[nodiscard]] Fault draw();
   [[nodiscard]] bool is_through(Seconds time) const;
   [[nodiscard]] bool is_free(const Fault& fault) const;
@@ -71,7 +64,7 @@ class Faults {
   FaultOptions settings_;
   std::size_t replicas_;
   std::mt19937_64 random_;
-  std::vector<UnderWay> under_way_;
+  std::vector<Fault> under_way_;
   Fault next_;
   Seconds next_at_{};
   Seconds last_end_{};

@@ -254,14 +254,14 @@ void Rehearsal::end_if_done() {
 }
 
 Status Rehearsal::watch() {
-  const Faults::Hands hands{.begin = [this](const Fault& fault) { return begin(fault); },
-                            .end = [this](const Fault& fault) { return end(fault); }};
   TimePoint heard = Clock().now();
   while (!is_final_scored_ || (hub_ && hub_->output() >= 0)) {
     LONGHAUL_TRY(read_all());
     if (std::exchange(was_heard_, false)) heard = Clock().now();
     if (faults_) {
-      LONGHAUL_TRY(faults_->on_tick(time(), hands));
+      LONGHAUL_TRY(faults_->on_tick(
+          time(), [this](const Fault& fault) { return begin(fault); },
+          [this](const Fault& fault) { return end(fault); }));
       view_.faults = faults_->begun();
       view_.fault = faults_->last();
     }

@@ -68,11 +68,6 @@ class Rehearsal {
     std::optional<Seconds> mean;  // arrived
     RoundId mean_round;           // its round
   };
-  // A round as the hub saw it, on the clock of the run.
-  struct RoundTimes {
-    Seconds closed{};
-    std::map<std::size_t, Seconds> arrived;  // by slot
-  };
   // A replica of the scenario, whichever process plays it.
   struct Seat {
     std::unique_ptr<Relay> relay;
@@ -82,6 +77,7 @@ class Rehearsal {
     // replica.
     Seconds offset{};
     std::map<std::size_t, StepTimes> times;  // by step
+    std::map<RoundId, Seconds> arrived;      // its updates, at the hub
     std::string digest;                      // of the model at the end; empty: it has not finished
     std::size_t failed_starts = 0;
     std::size_t not_finite = 0;  // losses in a row
@@ -128,12 +124,6 @@ class Rehearsal {
   [[nodiscard]] Status check_end() const;
   Result<lab::RunResult> result();
 
-  struct Step {
-    Seconds time{};
-    double losses = 0;
-    std::size_t count = 0;
-  };
-
   Options options_;
   Show show_;
   v1::Task task_;
@@ -151,9 +141,11 @@ class Rehearsal {
   bool is_final_scored_ = false;
   bool was_heard_ = false;  // since the last look
   std::size_t last_stamp_ = 0;
-  std::map<std::size_t, Step> steps_;
-  std::optional<double> zero_s_;  // the start of the run on this machine's steady clock
-  std::map<RoundId, RoundTimes> round_times_;
+  // By step: its end for the last replica, and the losses of all.
+  std::map<std::size_t, Seconds> step_ends_;
+  std::map<std::size_t, std::vector<double>> losses_;
+  std::optional<double> zero_s_;       // the start of the run on this machine's steady clock
+  std::map<RoundId, Seconds> closed_;  // rounds, by the hub
   RoundAudit audit_;
   std::ofstream rounds_;  // of the books
   std::size_t late_steps_ = 0;

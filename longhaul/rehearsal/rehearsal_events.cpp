@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "longhaul/job/job.h"
 #include "longhaul/lab/run_json.h"
@@ -86,11 +87,11 @@ void Rehearsal::on_step(Seat& seat, const Json& event) {
   seat.not_finite = std::isfinite(loss) ? 0 : seat.not_finite + 1;
   if (seat.not_finite >= Engine::kNonFiniteLimit && run_.status == lab::RunStatus::kDone)
     run_.status = lab::RunStatus::kDiverged;
-  Step& step = steps_[event.at("step").get<std::size_t>()];
-  step.time = std::max(step.time, seat.offset + Seconds(event.at("time_s").get<double>()));
-  step.losses += loss;
-  ++step.count;
-  view_.time_s = std::max(view_.time_s, step.time.count());
+  const std::size_t step = event.at("step");
+  Seconds& end = step_ends_[step];
+  end = std::max(end, seat.offset + Seconds(event.at("time_s").get<double>()));
+  losses_[step].push_back(loss);
+  view_.time_s = std::max(view_.time_s, end.count());
   note_step(seat, event);
 }
 
@@ -176,10 +177,12 @@ Result<lab::RunResult> Rehearsal::result() {
   run_.lr = job_->lr;
   run_.replicas = seats_.size();
   run_.parameters = parameters_;
-  run_.losses.reserve(steps_.size());
-  for (const auto& [number, step] : steps_)
-    run_.losses.push_back(
-        {.step = number, .time = step.time, .loss = step.losses / static_cast<double>(step.count)});
+  run_.losses.reserve(losses_.size());
+  for (const auto& [step, losses] : losses_)
+    run_.losses.push_back({.step = step,
+                           .time = step_ends_.at(step),
+                           .loss = std::accumulate(losses.begin(), losses.end(), 0.0) /
+                                   static_cast<double>(losses.size())});
   run_.steps = run_.losses.size();
   run_.virtual_time = run_.losses.empty() ? Seconds(0) : run_.losses.back().time;
   run_.digest = seats_.front().digest;

@@ -56,11 +56,11 @@ void Rehearsal::note_round(const Json& event) {
   if (!zero_s_) return;
   const double time_s = event.at("time_s");
   const Seconds offset(event.at("monotonic_s").get<double>() - time_s - *zero_s_);
-  RoundTimes& round = round_times_[{.step = event.at("step"), .part = event.at("part")}];
-  round.closed = Seconds(time_s) + offset;
+  const RoundId round{.step = event.at("step"), .part = event.at("part")};
+  closed_[round] = Seconds(time_s) + offset;
   for (const Json& one : event.at("contributors")) {
     if (const std::optional<Seconds> arrived = time_in(one, "arrived_s", offset))
-      round.arrived[one.at("slot").get<std::size_t>()] = *arrived;
+      seats_.at(one.at("slot").get<std::size_t>()).arrived[round] = *arrived;
   }
 }
 
@@ -93,16 +93,14 @@ void Rehearsal::fill_in_timeline() {
     Seconds down_free{};
     for (const auto& [step, times] : seats_[slot].times) {
       keeper.computed(step, slot, times.computed - times.computing, times.computed);
-      for (auto own = round_times_.lower_bound({.step = step});
-           times.sent && own != round_times_.end() && own->first.step == step; ++own) {
-        if (const auto arrived = own->second.arrived.find(slot);
-            arrived != own->second.arrived.end())
-          keeper.transferred(passed(slot, true, own->first, *times.sent, arrived->second,
-                                    latencies[slot], up_free));
-      }
-      const auto merged = round_times_.find(times.mean_round);
-      if (times.mean && merged != round_times_.end())
-        keeper.transferred(passed(slot, false, times.mean_round, merged->second.closed, *times.mean,
+      const auto& arrived = seats_[slot].arrived;
+      for (auto own = arrived.lower_bound({.step = step});
+           times.sent && own != arrived.end() && own->first.step == step; ++own)
+        keeper.transferred(
+            passed(slot, true, own->first, *times.sent, own->second, latencies[slot], up_free));
+      const auto merged = closed_.find(times.mean_round);
+      if (times.mean && merged != closed_.end())
+        keeper.transferred(passed(slot, false, times.mean_round, merged->second, *times.mean,
                                   latencies[slot], down_free));
       // The update is encoded between the gradient and the wait.
       const Seconds begin = std::max(times.computed, times.sent.value_or(times.computed));

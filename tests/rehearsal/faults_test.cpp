@@ -24,22 +24,22 @@ Seen run_through(const FaultOptions& settings, Seconds* over = nullptr) {
   const auto count_of = [&](const Fault& fault) -> int& {
     return fault.kind == FaultKind::kKillHub ? hubs : by_slot[fault.slot];
   };
-  const Faults::Hands hands{.begin = [&](const Fault& fault) -> Status {
-                              seen.faults.push_back(text_of(fault));
-                              ++seen.kinds[fault.kind];
-                              seen.most_at_once = std::max(seen.most_at_once, ++seen.under_way);
-                              EXPECT_EQ(++count_of(fault), 1) << text_of(fault);
-                              return Done{};
-                            },
-                            .end = [&](const Fault& fault) -> Status {
-                              --seen.under_way;
-                              --count_of(fault);
-                              return Done{};
-                            }};
+  const Faults::Action begin = [&](const Fault& fault) -> Status {
+    seen.faults.push_back(text_of(fault));
+    ++seen.kinds[fault.kind];
+    seen.most_at_once = std::max(seen.most_at_once, ++seen.under_way);
+    EXPECT_EQ(++count_of(fault), 1) << text_of(fault);
+    return Done{};
+  };
+  const Faults::Action end = [&](const Fault& fault) -> Status {
+    --seen.under_way;
+    --count_of(fault);
+    return Done{};
+  };
   Seconds time{};
   while (!faults.is_over(time) && time < Seconds(3600)) {
     time += Seconds(0.1);
-    EXPECT_TRUE(faults.on_tick(time, hands).ok());
+    EXPECT_TRUE(faults.on_tick(time, begin, end).ok());
   }
   if (over != nullptr) *over = time;
   return seen;
@@ -72,21 +72,21 @@ TEST(Faults, EndWhatIsUnderWayAfterTheyAreStopped) {
   Faults faults({.count = 100}, 3);
   int under_way = 0;
   int begun = 0;
-  const Faults::Hands hands{.begin = [&](const Fault&) -> Status {
-                              ++begun;
-                              ++under_way;
-                              return Done{};
-                            },
-                            .end = [&](const Fault&) -> Status {
-                              --under_way;
-                              return Done{};
-                            }};
+  const Faults::Action begin = [&](const Fault&) -> Status {
+    ++begun;
+    ++under_way;
+    return Done{};
+  };
+  const Faults::Action end = [&](const Fault&) -> Status {
+    --under_way;
+    return Done{};
+  };
   Seconds time{};
-  while (under_way == 0) ASSERT_TRUE(faults.on_tick(time += Seconds(0.1), hands).ok());
+  while (under_way == 0) ASSERT_TRUE(faults.on_tick(time += Seconds(0.1), begin, end).ok());
   faults.stop();
   const int before = begun;
   for (; !faults.is_over(time) && time < Seconds(60); time += Seconds(0.1))
-    ASSERT_TRUE(faults.on_tick(time, hands).ok());
+    ASSERT_TRUE(faults.on_tick(time, begin, end).ok());
   EXPECT_EQ(under_way, 0);
   EXPECT_EQ(begun, before);
 }

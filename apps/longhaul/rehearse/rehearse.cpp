@@ -62,118 +62,126 @@ void tell_if_late(const lab::RunResult& run) {
                "replicas; raise train.step_time\n";
 }
 
-// The runs of a rehearsal, checked before anything starts.
-struct Programme {
-  Job job;  // of the first
-  std::vector<std::string> settings;
-  std::vector<std::string> recipes;
-  std::vector<std::uint64_t> seeds{1};
-  FaultOptions faults;
-  bool keeps_books = false;
-  LogOptions log;
-  std::filesystem::path out;
-};
+std::filesystem::path directory_of(const RehearseCommandOptions& arguments, const Job& job) {
+  if (!arguments.out.empty()) return arguments.out;
+  return "longhaul-results/rehearse-" + job.scenario.name;
+}
 
-Result<Programme> programme_of(const RehearseCommandOptions& arguments) {
-  Programme programme;
-  programme.settings = arguments.settings;
-  programme.settings.insert(programme.settings.begin(), "train.stop=target");
+// The job of the first run; without a setting, runs end at their target.
+Result<Job> first_job(RehearseCommandOptions& arguments) {
+  arguments.settings.insert(arguments.settings.begin(), "train.stop=target");
   const v1::Task first = LONGHAUL_TRY(
-      task_of({.scenario = arguments.scenario, .settings = programme.settings}, catalogue()));
-  Job job = LONGHAUL_TRY(job_of(first, catalogue()));
-  programme.job = std::move(job);
-  programme.recipes = split_list(arguments.recipes);
-  if (programme.recipes.empty()) programme.recipes = programme.job.scenario.recipes;
-  if (!arguments.seeds.empty()) {
-    Result<std::vector<std::uint64_t>> asked = lab::parse_seeds(arguments.seeds);
-    if (!asked.ok()) return std::move(asked).error().within("--seed");
-    programme.seeds = std::move(asked).value();
-  }
-  for (const std::string& recipe : programme.recipes) {
-    (void)LONGHAUL_TRY(
-        task_of({.scenario = arguments.scenario, .settings = programme.settings, .recipe = recipe},
-                catalogue()));
-  }
-  programme.faults = {.count = arguments.faults, .seed = arguments.fault_seed};
+      task_of({.scenario = arguments.scenario, .settings = arguments.settings}, catalogue()));
+  return job_of(first, catalogue());
+}
+
+Result<FaultOptions> faults_of(const RehearseCommandOptions& arguments, const Job& job) {
+  FaultOptions faults{.count = arguments.faults, .seed = arguments.fault_seed};
   if (!arguments.duration.empty()) {
     const Result<Seconds> duration = parse_duration(arguments.duration);
     if (!duration.ok()) return Error(duration.error()).within("--for");
-    programme.faults.duration = *duration;
+    faults.duration = *duration;
   }
-  if (programme.faults.is_wanted() && programme.job.scenario.train.stop != StopAt::kTarget)
+  if (faults.is_wanted() && job.scenario.train.stop != StopAt::kTarget)
     return Error{ErrorCode::kInvalidArgument, "--faults: a run with faults ends at its target"};
-  programme.keeps_books = arguments.keeps_books;
-  programme.log = arguments.log;
-  programme.out = arguments.out.empty() ? "longhaul-results/rehearse-" + programme.job.scenario.name
-                                        : arguments.out;
-  return programme;
+  return faults;
+}
+
+// All runs, in their order, checked before anything starts.
+Result<std::vector<Rehearsal::Options>> runs_of(const RehearseCommandOptions& arguments,
+                                                const Job& job) {
+  std::vector<std::string> recipes = split_list(arguments.recipes);
+  if (recipes.empty()) recipes = job.scenario.recipes;
+  std::vector<std::uint64_t> seeds{1};
+  if (!arguments.seeds.empty()) {
+    Result<std::vector<std::uint64_t>> asked = lab::parse_seeds(arguments.seeds);
+    if (!asked.ok()) return std::move(asked).error().within("--seed");
+    seeds = std::move(asked).value();
+  }
+  const std::filesystem::path out = directory_of(arguments, job);
+  std::vector<Rehearsal::Options> runs;
+  for (const std::uint64_t seed : seeds) {
+    for (const std::string& recipe : recipes)
+      runs.push_back({.task = {.scenario = arguments.scenario,
+                               .settings = arguments.settings,
+                               .recipe = recipe,
+                               .seed = seed},
+                      .catalogue = catalogue(),
+                      .programs = program_directory(),
+                      .directory = out / (recipe + "-" + std::to_string(seed)),
+                      .keeps_books = arguments.keeps_books,
+                      .log_level = arguments.log.level});
+  }
+  for (const Rehearsal::Options& run : runs) {
+    (void)LONGHAUL_TRY(task_of(run.task, catalogue()));
+  }
+  const FaultOptions faults = LONGHAUL_TRY(faults_of(arguments, job));
+  for (Rehearsal::Options& run : runs) run.faults = faults;
+  return runs;
 }
 
 // Runs one after the other. A failure ends it; what was done before stays.
-Status rehearse_all(const Programme& programme, const std::string& scenario, LabFiles& files) {
-  LiveLines lines(name_of(programme.job.scenario.target.metric));
-  for (const std::uint64_t seed : programme.seeds) {
-    for (const std::string& recipe : programme.recipes) {
-      if (is_interrupted()) return Done{};
-      lines.next_run();
-      Rehearsal rehearsal({.task = {.scenario = scenario,
-                                    .settings = programme.settings,
-                                    .recipe = recipe,
-                                    .seed = seed},
-                           .catalogue = catalogue(),
-                           .programs = program_directory(),
-                           .directory = programme.out / (recipe + "-" + std::to_string(seed)),
-                           .faults = programme.faults,
-                           .keeps_books = programme.keeps_books,
-                           .log_level = programme.log.level},
-                          [&](const RehearsalView& view) {
-                            if (shows_progress(programme.log)) lines.show(view);
-                            return !is_interrupted();
-                          });
-      const Result<lab::RunResult> run = rehearsal.run();
-      if (!run.ok() && is_interrupted()) return Done{};
-      if (!run.ok()) return Error(run.error()).within(recipe);
-      if (programme.faults.is_wanted()) {
-        if (shows_progress(programme.log))
-          std::cerr << recipe << ": " << rehearsal.fault_report() << '\n';
-      } else {
-        tell_if_late(*run);
-      }
-      LONGHAUL_TRY(files.start());
-      LONGHAUL_TRY(files.add(*run));
+Status rehearse_all(const std::vector<Rehearsal::Options>& runs, const TargetOptions& target,
+                    bool is_shown, LabFiles& files) {
+  LiveLines lines(name_of(target.metric));
+  for (const Rehearsal::Options& options : runs) {
+    if (is_interrupted()) return Done{};
+    lines.next_run();
+    Rehearsal rehearsal(options, [&](const RehearsalView& view) {
+      if (is_shown) lines.show(view);
+      return !is_interrupted();
+    });
+    const Result<lab::RunResult> run = rehearsal.run();
+    if (!run.ok() && is_interrupted()) return Done{};
+    if (!run.ok()) return Error(run.error()).within(options.task.recipe);
+    if (options.faults.is_wanted()) {
+      if (is_shown) std::cerr << options.task.recipe << ": " << rehearsal.fault_report() << '\n';
+    } else {
+      tell_if_late(*run);
     }
+    LONGHAUL_TRY(files.start());
+    LONGHAUL_TRY(files.add(*run));
   }
   return Done{};
 }
 
-int print_rehearsed_config(const RehearseCommandOptions& arguments, const Programme& programme) {
-  if (programme.seeds.size() > 1)
-    return complain("rehearse", {ErrorCode::kInvalidArgument, "--print-config: expected one seed"});
-  const Result<std::string> text = config_text({.scenario = arguments.scenario,
-                                                .settings = programme.settings,
-                                                .seed = programme.seeds.front()},
-                                               programme.recipes, catalogue());
+int print_rehearsed_config(const RehearseCommandOptions& arguments,
+                           const std::vector<Rehearsal::Options>& runs) {
+  TaskOptions request{.scenario = arguments.scenario, .settings = arguments.settings};
+  std::vector<std::string> recipes;
+  for (const Rehearsal::Options& run : runs) {
+    if (run.task.seed != runs.front().task.seed)
+      return complain("rehearse",
+                      {ErrorCode::kInvalidArgument, "--print-config: expected one seed"});
+    recipes.push_back(run.task.recipe);
+  }
+  if (!runs.empty()) request.seed = runs.front().task.seed;
+  const Result<std::string> text = config_text(request, recipes, catalogue());
   if (!text.ok()) return complain("rehearse", text.error(), kExitWrongUse);
   std::cout << *text;
   return kExitDone;
 }
 
-int run_rehearse(const RehearseCommandOptions& arguments) {
-  const Result<Programme> programme = programme_of(arguments);
-  if (!programme.ok()) return complain("rehearse", programme.error(), kExitWrongUse);
-  if (arguments.print_config) return print_rehearsed_config(arguments, *programme);
-  Result<LabFiles> files = LabFiles::open(programme->out);
+int run_rehearse(RehearseCommandOptions arguments) {
+  const Result<Job> job = first_job(arguments);
+  if (!job.ok()) return complain("rehearse", job.error(), kExitWrongUse);
+  const Scenario& scenario = job->scenario;
+  const Result<std::vector<Rehearsal::Options>> wanted = runs_of(arguments, *job);
+  if (!wanted.ok()) return complain("rehearse", wanted.error(), kExitWrongUse);
+  if (arguments.print_config) return print_rehearsed_config(arguments, *wanted);
+  Result<LabFiles> files = LabFiles::open(directory_of(arguments, *job));
   if (!files.ok()) return complain("rehearse", files.error(), kExitFailed);
   notice_interrupts();
   (void)std::signal(SIGPIPE, SIG_IGN);  // a child that ends while it is written to
-  const Status rehearsed = rehearse_all(*programme, arguments.scenario, *files);
-  const Result<std::vector<lab::RunResult>> runs = files->finish(programme->job.scenario);
+  const Status rehearsed =
+      rehearse_all(*wanted, scenario.target, shows_progress(arguments.log), *files);
+  const Result<std::vector<lab::RunResult>> runs = files->finish(scenario);
   if (!runs.ok()) return complain("rehearse", runs.error(), kExitFailed);
   if (arguments.json) {
     if (rehearsed.ok() || !runs->empty())
-      std::cout << lab_json(programme->job.scenario, *runs, std::nullopt) << '\n';
+      std::cout << lab_json(scenario, *runs, std::nullopt) << '\n';
   } else if (!runs->empty()) {
-    std::cout << lab::summary_table(programme->job.scenario, *runs) << '\n'
+    std::cout << lab::summary_table(scenario, *runs) << '\n'
               << prediction_text(*runs) << "report: " << files->report().string() << '\n';
   }
   if (!rehearsed.ok()) return complain("rehearse", rehearsed.error(), kExitFailed);
