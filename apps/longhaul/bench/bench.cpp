@@ -25,13 +25,13 @@ struct BenchCommandOptions {
   bool no_torch = false;
 };
 
-Result<std::vector<CodecCase>> chosen_cases(const BenchCommandOptions& arguments) {
-  std::vector<CodecCase> cases = default_codec_cases();
+Result<std::vector<CodecBenchRow>> chosen_rows(const BenchCommandOptions& arguments) {
+  std::vector<CodecBenchRow> rows = default_codec_rows();
   if (!arguments.codecs.empty()) {
-    cases.clear();
+    rows.clear();
     for (const std::string& name : split_list(arguments.codecs)) {
-      const CodecOptions spec = LONGHAUL_TRY(parse_codec(name));
-      cases.push_back({.spec = spec, .keep_ratio = 0.01});
+      const CodecOptions codec = LONGHAUL_TRY(parse_codec(name));
+      rows.push_back({.codec = codec, .ratio = 0.01});
     }
   }
   if (!arguments.ratio.empty()) {
@@ -39,21 +39,21 @@ Result<std::vector<CodecCase>> chosen_cases(const BenchCommandOptions& arguments
     if (ratio <= 0.0)
       return Error{ErrorCode::kInvalidArgument,
                    "--ratio: expected more than 0, got " + arguments.ratio};
-    for (CodecCase& test : cases) test.keep_ratio = ratio;
+    for (CodecBenchRow& row : rows) row.ratio = ratio;
   }
-  return cases;
+  return rows;
 }
 
-Result<CodecBenchOptions> options_from(const BenchCommandOptions& arguments) {
+Result<CodecBench> bench_from(const BenchCommandOptions& arguments) {
   const std::uint64_t elements = LONGHAUL_TRY(parse_count(arguments.elements));
   if (elements == 0)
     return Error{ErrorCode::kInvalidArgument, "--elements: expected at least 1, got 0"};
-  std::vector<CodecCase> cases = LONGHAUL_TRY(chosen_cases(arguments));
-  return CodecBenchOptions{.elements = static_cast<std::size_t>(elements),
-                           .repetitions = arguments.repetitions,
-                           .threads = arguments.threads,
-                           .with_torch = !arguments.no_torch,
-                           .cases = std::move(cases)};
+  std::vector<CodecBenchRow> rows = LONGHAUL_TRY(chosen_rows(arguments));
+  return CodecBench{.elements = static_cast<std::size_t>(elements),
+                    .repetitions = arguments.repetitions,
+                    .threads = arguments.threads,
+                    .with_torch = !arguments.no_torch,
+                    .rows = std::move(rows)};
 }
 
 // One line that is written over on a terminal; nothing when standard error is not one.
@@ -64,13 +64,13 @@ void show_progress(std::size_t done, std::size_t all, const std::string& next) {
 }
 
 int bench_codec(const BenchCommandOptions& arguments) {
-  const Result<CodecBenchOptions> options = options_from(arguments);
-  if (!options.ok()) return complain("bench codec", options.error(), kExitWrongUse);
-  const CodecBenchResult result = run_codec_bench(*options, show_progress);
+  Result<CodecBench> bench = bench_from(arguments);
+  if (!bench.ok()) return complain("bench codec", bench.error(), kExitWrongUse);
+  run_codec_bench(*bench, show_progress);
   if (arguments.json) {
-    std::cout << codec_bench_json(*options, result).dump(2) << '\n';
+    std::cout << codec_bench_json(*bench).dump(2) << '\n';
   } else {
-    std::cout << codec_bench_table(*options, result);
+    std::cout << codec_bench_table(*bench);
   }
   return kExitDone;
 }

@@ -76,28 +76,25 @@ LayerTable bench_layers(std::size_t elements) {
   return layers;
 }
 
-CodecBenchRow measure(const CodecCase& test, const CodecBenchOptions& options, Workers& workers,
-                      Buffers& buffers) {
-  const std::unique_ptr<Codec> codec =
-      make_codec(test.spec, bench_layers(options.elements), workers);
+void measure(CodecBenchRow& row, const CodecBench& bench, Workers& workers, Buffers& buffers) {
+  const std::unique_ptr<Codec> codec = make_codec(row.codec, bench_layers(bench.elements), workers);
   std::ranges::fill(buffers.residual, 0.0F);
   std::vector<double> encode;
   std::vector<double> decode;
   std::vector<double> copy;
-  CodecBenchRow row{.codec = test.spec.name(), .ratio = test.keep_ratio};
-  for (std::size_t i = 0; i < options.repetitions + kWarmUps; ++i) {
+  for (std::size_t i = 0; i < bench.repetitions + kWarmUps; ++i) {
     fill_gradient(++buffers.seed, buffers.gradient);
-    const std::size_t bytes = options.elements * sizeof(float);
+    const std::size_t bytes = bench.elements * sizeof(float);
     const double copy_s =
         seconds_of([&] { std::memcpy(buffers.out.data(), buffers.gradient.data(), bytes); });
     ByteBuffer payload;
     const TakeOptions request{.residual = buffers.residual,
                               .increment = buffers.gradient,
-                              .keep_ratio = test.keep_ratio,
+                              .keep_ratio = row.ratio,
                               .seed = i};
     const double encode_s = seconds_of([&] { payload = codec->take(request); });
     const double decode_s = seconds_of([&] {
-      const Result<PayloadView> view = PayloadView::parse(payload, options.elements);
+      const Result<PayloadView> view = PayloadView::parse(payload, bench.elements);
       LONGHAUL_CHECK(view.ok());
       add(*view, 0.25F, buffers.out);
     });
@@ -106,58 +103,55 @@ CodecBenchRow measure(const CodecCase& test, const CodecBenchOptions& options, W
     encode.push_back(encode_s);
     decode.push_back(decode_s);
     row.payload_bytes = static_cast<double>(payload.size());
-    const std::size_t values = PayloadView::parse(payload, options.elements).value().values();
+    const std::size_t values = PayloadView::parse(payload, bench.elements).value().values();
     row.bits_per_value =
         8.0 * row.payload_bytes / static_cast<double>(std::max<std::size_t>(1, values));
   }
-  const double gigabytes = static_cast<double>(options.elements) * sizeof(float) / 1e9;
+  const double gigabytes = static_cast<double>(bench.elements) * sizeof(float) / 1e9;
   row.encode_gb_s = gigabytes / quantile(encode, 0.5);
   row.encode_p99_gb_s = gigabytes / quantile(encode, 0.99);
   row.decode_gb_s = gigabytes / quantile(decode, 0.5);
   row.memcpy_gb_s = gigabytes / quantile(copy, 0.5);
-  return row;
 }
 
-SumBenchRow measure_sum(const CodecBenchOptions& options, Workers& workers, Buffers& buffers) {
-  const CodecOptions spec{.kind = CodecKind::kTopK, .values = ValueFormat::k2Bit};
-  SumBenchRow row{.codec = spec.name()};
-  const std::unique_ptr<Codec> codec = make_codec(spec, {}, workers);
+void measure_sum(CodecBench& bench, Workers& workers, Buffers& buffers) {
+  const std::unique_ptr<Codec> codec = make_codec(bench.summed_codec, {}, workers);
   std::vector<WeightedPayload> payloads;
   std::size_t entries = 0;
-  for (std::size_t i = 0; i < row.payloads; ++i) {
+  for (std::size_t i = 0; i < bench.summed_payloads; ++i) {
     fill_gradient(++buffers.seed, buffers.residual);
-    ByteBuffer bytes = codec->take({.residual = buffers.residual, .keep_ratio = row.ratio});
-    payloads.push_back({.payload = CheckedPayload::of_sealed(std::move(bytes), options.elements),
-                        .weight = 0.125F});
+    ByteBuffer bytes =
+        codec->take({.residual = buffers.residual, .keep_ratio = bench.summed_ratio});
+    payloads.push_back(
+        {.payload = CheckedPayload::of_sealed(std::move(bytes), bench.elements), .weight = 0.125F});
     entries += payloads.back().payload.view().values();
   }
   std::vector<double> seconds;
-  for (std::size_t i = 0; i < options.repetitions + kWarmUps; ++i) {
+  for (std::size_t i = 0; i < bench.repetitions + kWarmUps; ++i) {
     const double s = seconds_of([&] { sum_payloads(payloads, buffers.out, workers); });
     if (i >= kWarmUps) seconds.push_back(s);
   }
-  row.ns_per_entry = 1e9 * quantile(seconds, 0.5) / static_cast<double>(entries);
-  return row;
+  bench.sum_ns_per_entry = 1e9 * quantile(seconds, 0.5) / static_cast<double>(entries);
 }
 
 // Speed of torch's abs, topk and gather per ratio, from the program that links it.
-Result<double> measure_torch(const CodecBenchOptions& options, double ratio) {
+Result<double> measure_torch(const CodecBench& bench, double ratio) {
   const std::string output = LONGHAUL_TRY(
-      run_torch_program({"bench-top-k", "--elements", std::to_string(options.elements), "--keep",
+      run_torch_program({"bench-top-k", "--elements", std::to_string(bench.elements), "--keep",
                          std::to_string(static_cast<std::size_t>(
-                             std::round(ratio * static_cast<double>(options.elements)))),
-                         "--repetitions", std::to_string(options.repetitions)}));
+                             std::round(ratio * static_cast<double>(bench.elements)))),
+                         "--repetitions", std::to_string(bench.repetitions)}));
   const auto seconds = nlohmann::json::parse(output).at("seconds").get<std::vector<double>>();
-  return static_cast<double>(options.elements) * sizeof(float) / 1e9 / quantile(seconds, 0.5);
+  return static_cast<double>(bench.elements) * sizeof(float) / 1e9 / quantile(seconds, 0.5);
 }
 
-bool has_top_k(const CodecCase& test) {
-  return test.spec.kind == CodecKind::kTopK || test.spec.kind == CodecKind::kChunkTopK;
+bool has_top_k(const CodecBenchRow& row) {
+  return row.codec.kind == CodecKind::kTopK || row.codec.kind == CodecKind::kChunkTopK;
 }
 
 }  // namespace
 
-std::vector<CodecCase> default_codec_cases() {
+std::vector<CodecBenchRow> default_codec_rows() {
   constexpr double kPercent = 0.01;
   constexpr double kSparseLoCo = 1.0 / 64;
   using enum CodecKind;
@@ -182,41 +176,36 @@ std::vector<CodecCase> default_codec_cases() {
   };
 }
 
-CodecBenchResult run_codec_bench(const CodecBenchOptions& options, const Progress& progress) {
-  CodecBenchResult result;
-  Workers workers(options.threads);
-  Buffers buffers(options.elements);
+void run_codec_bench(CodecBench& bench, const Progress& progress) {
+  Workers workers(bench.threads);
+  Buffers buffers(bench.elements);
   std::map<double, double> torch;  // by ratio
-  if (options.with_torch) {
-    for (const CodecCase& test : options.cases) {
-      if (has_top_k(test)) torch.emplace(test.keep_ratio, 0.0);
-    }
+  for (const CodecBenchRow& row : bench.rows) {
+    if (bench.with_torch && has_top_k(row)) torch.emplace(row.ratio, 0.0);
   }
-  const std::size_t all = options.cases.size() + torch.size() + 1;
+  const std::size_t all = bench.rows.size() + torch.size() + 1;
   std::size_t done = 0;
-  for (const CodecCase& test : options.cases) {
-    progress(done++, all, test.spec.name());
-    result.rows.push_back(measure(test, options, workers, buffers));
+  for (CodecBenchRow& row : bench.rows) {
+    progress(done++, all, row.codec.name());
+    measure(row, bench, workers, buffers);
   }
   progress(done++, all, "sum of payloads");
-  result.sum = measure_sum(options, workers, buffers);
+  measure_sum(bench, workers, buffers);
   for (auto& [ratio, speed] : torch) {
     progress(done++, all, "torch topk");
-    const Result<double> measured = measure_torch(options, ratio);
+    const Result<double> measured = measure_torch(bench, ratio);
     if (!measured.ok()) {
-      result.torch_missing = measured.error().message;
+      bench.torch_missing = measured.error().message;
       torch.clear();
       break;
     }
     speed = *measured;
   }
-  for (std::size_t i = 0; i < result.rows.size(); ++i) {
-    const auto found = torch.find(options.cases[i].keep_ratio);
-    if (has_top_k(options.cases[i]) && found != torch.end())
-      result.rows[i].torch_topk_gb_s = found->second;
+  for (CodecBenchRow& row : bench.rows) {
+    const auto found = torch.find(row.ratio);
+    if (has_top_k(row) && found != torch.end()) row.torch_topk_gb_s = found->second;
   }
   progress(all, all, "");
-  return result;
 }
 
 }  // namespace longhaul::apps

@@ -25,12 +25,12 @@ std::string processor_name() {
 
 }  // namespace
 
-nlohmann::json codec_bench_json(const CodecBenchOptions& options, const CodecBenchResult& result) {
+nlohmann::json codec_bench_json(const CodecBench& bench) {
   nlohmann::json rows = nlohmann::json::array();
-  for (const CodecBenchRow& row : result.rows) {
+  for (const CodecBenchRow& row : bench.rows) {
     nlohmann::json torch = nullptr;
     if (row.torch_topk_gb_s) torch = *row.torch_topk_gb_s;
-    rows.push_back({{"codec", row.codec},
+    rows.push_back({{"codec", row.codec.name()},
                     {"ratio", row.ratio},
                     {"encode_gb_s", row.encode_gb_s},
                     {"encode_p99_gb_s", row.encode_p99_gb_s},
@@ -40,39 +40,39 @@ nlohmann::json codec_bench_json(const CodecBenchOptions& options, const CodecBen
                     {"memcpy_gb_s", row.memcpy_gb_s},
                     {"torch_topk_gb_s", torch}});
   }
-  const nlohmann::json sum = {{"payloads", result.sum.payloads},
-                              {"codec", result.sum.codec},
-                              {"ratio", result.sum.ratio},
-                              {"ns_per_entry", result.sum.ns_per_entry}};
+  const nlohmann::json sum = {{"payloads", bench.summed_payloads},
+                              {"codec", bench.summed_codec.name()},
+                              {"ratio", bench.summed_ratio},
+                              {"ns_per_entry", bench.sum_ns_per_entry}};
   return {{"rows", rows},
           {"sum", sum},
-          {"elements", options.elements},
-          {"threads", options.threads},
-          {"repetitions", options.repetitions},
+          {"elements", bench.elements},
+          {"threads", bench.threads},
+          {"repetitions", bench.repetitions},
           {"processor", processor_name()}};
 }
 
-std::string codec_bench_table(const CodecBenchOptions& options, const CodecBenchResult& result) {
+std::string codec_bench_table(const CodecBench& bench) {
   std::string text = formatted("%zu floats, %zu thread%s, median of %zu repetitions on %s\n",
-                               options.elements, options.threads, options.threads == 1 ? "" : "s",
-                               options.repetitions, processor_name().c_str());
+                               bench.elements, bench.threads, bench.threads == 1 ? "" : "s",
+                               bench.repetitions, processor_name().c_str());
   text += "speeds in GB/s of dense fp32 input; take = e += g, select, encode, remove\n\n";
   text +=
       "codec               ratio   bits/value  smaller by     take   of memcpy   over torch   "
       "decode\n";
-  for (const CodecBenchRow& row : result.rows) {
-    const double dense = static_cast<double>(options.elements) * sizeof(float);
-    text += formatted("%-17s %7.4g %12.2f %10.0fx %8.2f %10.0f%%", row.codec.c_str(), row.ratio,
-                      row.bits_per_value, dense / row.payload_bytes, row.encode_gb_s,
+  for (const CodecBenchRow& row : bench.rows) {
+    const double dense = static_cast<double>(bench.elements) * sizeof(float);
+    text += formatted("%-17s %7.4g %12.2f %10.0fx %8.2f %10.0f%%", row.codec.name().c_str(),
+                      row.ratio, row.bits_per_value, dense / row.payload_bytes, row.encode_gb_s,
                       100 * row.encode_gb_s / row.memcpy_gb_s);
     text += row.torch_topk_gb_s ? formatted("%12.0fx", row.encode_gb_s / *row.torch_topk_gb_s)
                                 : formatted("%13s", "-");
     text += formatted("%9.1f\n", row.decode_gb_s);
   }
   text += formatted("\nsum of %zu payloads (%s, ratio 1/%.0f): %.2f ns per entry\n",
-                    result.sum.payloads, result.sum.codec.c_str(), 1 / result.sum.ratio,
-                    result.sum.ns_per_entry);
-  if (!result.torch_missing.empty()) text += "no torch figures: " + result.torch_missing + "\n";
+                    bench.summed_payloads, bench.summed_codec.name().c_str(),
+                    1 / bench.summed_ratio, bench.sum_ns_per_entry);
+  if (!bench.torch_missing.empty()) text += "no torch figures: " + bench.torch_missing + "\n";
   return text;
 }
 

@@ -8,7 +8,7 @@
 
 namespace longhaul::apps {
 
-nlohmann::json codec_bench_json(const CodecBenchOptions& options, const CodecBenchResult& result);
-std::string codec_bench_table(const CodecBenchOptions& options, const CodecBenchResult& result);
+nlohmann::json codec_bench_json(const CodecBench& bench);
+std::string codec_bench_table(const CodecBench& bench);
 
 }  // namespace longhaul::apps
