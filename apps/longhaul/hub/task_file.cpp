@@ -102,10 +102,10 @@ Status check_settings(const std::string& directory, const v1::Task& kept,
 
 }  // namespace
 
-Result<v1::Task> task_in(const std::string& directory, const AskedTask& asked) {
-  TaskOptions request = asked.request;
+Result<v1::Task> task_in(const std::string& directory, TaskOptions request,
+                         std::optional<std::uint64_t> seed) {
   const bool is_named = !request.scenario.empty();
-  request.seed = asked.seed.value_or(1);
+  request.seed = seed.value_or(1);
   const bool has_task = !directory.empty() && std::filesystem::exists(task_path(directory));
   if (!has_task && !is_named)
     return Error{ErrorCode::kInvalidArgument,
@@ -134,7 +134,7 @@ Result<v1::Task> task_in(const std::string& directory, const AskedTask& asked) {
   LONGHAUL_TRY(check_settings(directory, *kept, request.settings, is_named));
   if (!request.recipe.empty() && request.recipe != kept->recipe())
     return other(directory, "the recipe", kept->recipe(), request.recipe);
-  if ((is_named || asked.seed) && request.seed != kept->seed())
+  if ((is_named || seed) && request.seed != kept->seed())
     return other(directory, "the seed", std::to_string(kept->seed()), std::to_string(request.seed));
   return kept;
 }
