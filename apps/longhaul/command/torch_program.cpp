@@ -9,28 +9,12 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <utility>
 
 #include "apps/longhaul/command/installed.h"
+#include "longhaul/access/owned_fd.h"
 
 namespace longhaul::apps {
 namespace {
-
-// An open file that is closed with the scope.
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() { close(); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  [[nodiscard]] int descriptor() const { return descriptor_; }
-  void close() {
-    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
-  }
-
- private:
-  int descriptor_;
-};
 
 Error system_error(const std::string& what) {
   return Error{ErrorCode::kIo, what + ": " + std::strerror(errno)};
@@ -81,12 +65,12 @@ Result<std::string> run_torch_program(const std::vector<std::string>& arguments)
   const std::string path = LONGHAUL_TRY(torch_program());
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("pipe");
-  const File reading(ends[0]);
-  File writing(ends[1]);
-  const Result<pid_t> child = spawn(path, arguments, writing.descriptor());
-  writing.close();
+  const access::OwnedFd reading(ends[0]);
+  access::OwnedFd writing(ends[1]);
+  const Result<pid_t> child = spawn(path, arguments, writing.get());
+  writing = access::OwnedFd(-1);
   if (!child.ok()) return child.error();
-  std::string output = read_all(reading.descriptor());
+  std::string output = read_all(reading.get());
   int status = 0;
   while (::waitpid(*child, &status, 0) < 0 && errno == EINTR) {
   }

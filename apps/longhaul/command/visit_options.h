@@ -12,8 +12,15 @@ struct VisitCommandOptions {
   std::string invite;
   std::string hub;
   bool json = false;
+  // Of `status` alone.
+  bool is_watching = false;
+  std::string interval = "2s";
+  // Of `probe` alone.
+  std::string params;
+  std::string step_time;
 };
 
+// Adds those that both have.
 void add_visit_options(CLI::App& command, VisitCommandOptions& arguments);
 // Where to dial; a hub without keys is told that it is `name`.
 Result<HubAccess> visit_access(const VisitCommandOptions& arguments, const std::string& name);

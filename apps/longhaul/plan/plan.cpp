@@ -23,32 +23,19 @@ namespace {
 
 constexpr std::array<const char*, 4> kWays{"dense", "union", "forwarded", "two-way"};
 
-struct Planned {
-  Decision decision;
-  RoundSize size;
-  WaysDown ways;
-  Seconds d_sgd{};  // step time of synchronous, dense training
-};
-
-Planned planned(const PlanOptions& request) {
+Decision decision_for(const PlanOptions& request) {
   const Conditions replicas(request.replicas, request.link);
-  const RoundSizes sizes = request.sizes();
   const auto planner =
-      make_planner({.kind = request.recipe.planner, .plan = request.recipe.plan}, sizes);
-  Planned result{.decision = planner->first(replicas)};
-  const double keep_ratio = result.decision.plan.keep_ratio;
-  result.size = sizes.exact(keep_ratio);
-  result.ways = sizes.ways_down(keep_ratio);
-  result.d_sgd = d_sgd_step_time(request, request.link);
-  return result;
+      make_planner({.kind = request.recipe.planner, .plan = request.recipe.plan}, request.sizes());
+  return planner->first(replicas);
 }
 
 double efficiency(const PlanOptions& request, Seconds step_time) {
   return request.link.compute / step_time;
 }
 
-nlohmann::ordered_json json_of(const PlanOptions& request, const Planned& result) {
-  const Decision& decision = result.decision;
+nlohmann::ordered_json json_of(const PlanOptions& request, const Decision& decision) {
+  const RoundSize size = request.sizes().exact(decision.plan.keep_ratio);
   nlohmann::ordered_json steps;  // null: not known
   if (is_calibrated(decision.plan.merge)) steps = decision.relative_steps;
   nlohmann::ordered_json json{{"recipe", request.recipe.name},
@@ -57,10 +44,10 @@ nlohmann::ordered_json json_of(const PlanOptions& request, const Planned& result
   json.update({{"step_time_s", decision.step_time.count()},
                {"efficiency", efficiency(request, decision.step_time)},
                {"relative_steps", steps},
-               {"bytes_up", result.size.up},
-               {"bytes_down", result.size.down},
-               {"way_down", kWays.at(static_cast<std::size_t>(result.size.way))},
-               {"d_sgd_step_time_s", result.d_sgd.count()},
+               {"bytes_up", size.up},
+               {"bytes_down", size.down},
+               {"way_down", kWays.at(static_cast<std::size_t>(size.way))},
+               {"d_sgd_step_time_s", d_sgd_step_time(request, request.link).count()},
                {"reason", decision.reason}});
   return json;
 }
@@ -88,24 +75,25 @@ void print_text(const char* name, const std::string& text) {
   print_row(name, line);
 }
 
-void print_plan(const PlanOptions& request, const Planned& result) {
-  const Decision& decision = result.decision;
+void print_plan(const PlanOptions& request, const Decision& decision) {
+  const RoundSize size = request.sizes().exact(decision.plan.keep_ratio);
+  const WaysDown ways = request.sizes().ways_down(decision.plan.keep_ratio);
+  const Seconds d_sgd = d_sgd_step_time(request, request.link);
   const double share = efficiency(request, decision.step_time);
   print_row("codec", request.recipe.codec.name());
   for (const PlanCell& knob : plan_cells(decision.plan))
     print_row(knob.name.c_str(), knob.value + (knob.unit.empty() ? "" : ' ' + knob.unit));
   print_row("step time", to_string(decision.step_time) +
                              formatted(", %.0f %% computing", 100 * share) +
-                             " (d-sgd: " + to_string(result.d_sgd) +
-                             formatted(", %.1f %%)", 100 * efficiency(request, result.d_sgd)));
-  print_row("sends", size_text(result.size.up) + " up, " + size_text(result.size.down) + " down (" +
-                         kWays.at(static_cast<std::size_t>(result.size.way)) +
+                             " (d-sgd: " + to_string(d_sgd) +
+                             formatted(", %.1f %%)", 100 * efficiency(request, d_sgd)));
+  print_row("sends", size_text(size.up) + " up, " + size_text(size.down) + " down (" +
+                         kWays.at(static_cast<std::size_t>(size.way)) +
                          (decision.plan.period_steps > 1 ? ") per replica and period"
                                                          : ") per replica and step"));
-  print_row("ways down", "dense " + size_text(result.ways.dense) + ", union " +
-                             size_text(result.ways.joined) + ", forwarded " +
-                             size_text(result.ways.forwarded) + ", two-way " +
-                             size_text(result.ways.two_way));
+  print_row("ways down", "dense " + size_text(ways.dense) + ", union " + size_text(ways.joined) +
+                             ", forwarded " + size_text(ways.forwarded) + ", two-way " +
+                             size_text(ways.two_way));
   print_text("because", decision.reason);
 }
 
@@ -140,11 +128,11 @@ int run_plan(const PlanCommandOptions& arguments) {
   if (arguments.map) return draw_map(*request, arguments);
   if (!arguments.out.empty())
     return complain("plan", {ErrorCode::kInvalidArgument, "--out: only with --map"});
-  const Planned result = planned(*request);
+  const Decision decision = decision_for(*request);
   if (arguments.json) {
-    std::cout << json_of(*request, result).dump(2) << '\n';
+    std::cout << json_of(*request, decision).dump(2) << '\n';
   } else {
-    print_plan(*request, result);
+    print_plan(*request, decision);
   }
   return kExitDone;
 }

@@ -23,21 +23,9 @@ namespace {
 constexpr Seconds kProbeTimeout{30.0};
 constexpr Seconds kQuiet{2.0};  // then it tells what it is doing
 
-struct ProbeCommandOptions {
-  VisitCommandOptions visit;
-  std::string params;
-  std::string step_time;
-};
-
 // The model and step time of the hub's run; zeros if they are not known.
-struct ProbedWork {
-  std::uint64_t elements = 0;
-  Seconds compute{};
-  std::size_t replicas = 1;
-};
-
-Result<ProbedWork> work_given(const ProbeCommandOptions& arguments) {
-  ProbedWork work;
+Result<PlanOptions> work_given(const VisitCommandOptions& arguments) {
+  PlanOptions work{.replicas = 1};
   if (!arguments.params.empty()) {
     Result<std::uint64_t> elements = parse_count(arguments.params);
     if (!elements.ok()) return std::move(elements).error().within("--params");
@@ -48,31 +36,31 @@ Result<ProbedWork> work_given(const ProbeCommandOptions& arguments) {
   if (!arguments.step_time.empty()) {
     Result<Seconds> compute = parse_duration(arguments.step_time);
     if (!compute.ok()) return std::move(compute).error().within("--step-time");
-    work.compute = *compute;
+    work.link.compute = *compute;
   }
   return work;
 }
 
 // Asks the hub for facts that the command line does not give.
-Status complete(ProbedWork& work, Connector& connector, const HubAccess& access) {
+Status complete(PlanOptions& work, Connector& connector, const HubAccess& access) {
   const v1::StatusReport status = LONGHAUL_TRY(
       ask_for_status(connector, access.name, access.token, deadline_after(kProbeTimeout)));
   work.replicas = std::max<std::size_t>(1, status.replicas());
   if (work.elements == 0) work.elements = status.elements();
-  if (work.compute.count() > 0) return Done{};
+  if (work.link.compute.count() > 0) return Done{};
   const v1::Task task = LONGHAUL_TRY(
       ask_for_task(connector, access.name, access.token, deadline_after(kProbeTimeout)));
   const Result<Job> job = job_of(task, catalogue());
   if (!job.ok()) return Error(job.error()).within("what the hub sent");
-  work.compute = job->scenario.train.step_time;
+  work.link.compute = job->scenario.train.step_time;
   return Done{};
 }
 
-std::optional<Decision> decision_for(const ProbedLink& link, const ProbedWork& work) {
-  if (work.elements == 0 || work.compute.count() <= 0) return std::nullopt;
+std::optional<Decision> decision_for(const ProbedLink& link, const PlanOptions& work) {
+  if (work.elements == 0 || work.link.compute.count() <= 0) return std::nullopt;
   const Recipe recipe = find_recipe("auto").value();
   const RoundSizes sizes(recipe.codec, work.elements, work.replicas);
-  const Conditions all(work.replicas, ReplicaConditions{.compute = work.compute,
+  const Conditions all(work.replicas, ReplicaConditions{.compute = work.link.compute,
                                                         .latency = link.round_trip / 2,
                                                         .up = link.up.rate,
                                                         .down = link.down.rate});
@@ -86,20 +74,21 @@ nlohmann::ordered_json rate_json(const ProbedRate& probed) {
 }
 
 nlohmann::ordered_json probe_json(const HubAccess& access, const ProbedLink& link,
-                                  const ProbedWork& work, const std::optional<Decision>& decision) {
+                                  const PlanOptions& work,
+                                  const std::optional<Decision>& decision) {
   nlohmann::ordered_json json{{"hub", access.address},
                               {"round_trip_s", link.round_trip.count()},
                               {"latency_s", link.round_trip.count() / 2},
                               {"up", rate_json(link.up)},
                               {"down", rate_json(link.down)},
                               {"parameters", work.elements},
-                              {"step_time_s", work.compute.count()},
+                              {"step_time_s", work.link.compute.count()},
                               {"replicas", work.replicas},
                               {"plan", nullptr}};
   if (!decision) return json;
   json["plan"] = plan_json(decision->plan);
   json["plan"].update({{"step_time_s", decision->step_time.count()},
-                       {"efficiency", work.compute / decision->step_time},
+                       {"efficiency", work.link.compute / decision->step_time},
                        {"reason", decision->reason}});
   return json;
 }
@@ -118,10 +107,10 @@ std::string probe_text(const ProbedLink& link, const std::optional<Decision>& de
          to_string(decision->step_time) + "\nbecause     " + decision->reason + '\n';
 }
 
-int run_probe(const ProbeCommandOptions& arguments) {
-  const Result<HubAccess> access = visit_access(arguments.visit, "probe");
+int run_probe(const VisitCommandOptions& arguments) {
+  const Result<HubAccess> access = visit_access(arguments, "probe");
   if (!access.ok()) return complain("probe", access.error());
-  Result<ProbedWork> work = work_given(arguments);
+  Result<PlanOptions> work = work_given(arguments);
   if (!work.ok()) return complain("probe", work.error());
   const std::unique_ptr<Connector> connector = make_grpc_connector(access->address, access->tls);
   const Status completed = complete(*work, *connector, *access);
@@ -134,7 +123,7 @@ int run_probe(const ProbeCommandOptions& arguments) {
   const Result<ProbedLink> link = probe.measure(access->name, access->token);
   if (!link.ok()) return complain("probe", link.error());
   const std::optional<Decision> decision = decision_for(*link, *work);
-  if (arguments.visit.json) {
+  if (arguments.json) {
     std::cout << probe_json(*access, *link, *work, decision).dump(2) << '\n';
   } else {
     std::cout << probe_text(*link, decision);
@@ -145,9 +134,9 @@ int run_probe(const ProbeCommandOptions& arguments) {
 }  // namespace
 
 void add_probe(CLI::App& program, Run& run) {
-  const auto arguments = std::make_shared<ProbeCommandOptions>();  // shared with the callback
+  const auto arguments = std::make_shared<VisitCommandOptions>();  // shared with the callback
   CLI::App* probe = program.add_subcommand("probe", "Measure the link to a hub");
-  add_visit_options(*probe, arguments->visit);
+  add_visit_options(*probe, *arguments);
   probe->add_option("--params", arguments->params,
                     "Parameters of the model, such as 124M (default: the run's, once it is known)");
   probe->add_option("--step-time", arguments->step_time,

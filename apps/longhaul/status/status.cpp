@@ -14,25 +14,19 @@ namespace {
 
 constexpr Seconds kStatusTimeout{30.0};
 
-struct StatusCommandOptions {
-  VisitCommandOptions visit;
-  bool is_watching = false;
-  std::string interval = "2s";
-};
-
-int run_status(const StatusCommandOptions& arguments) {
-  const Result<HubAccess> access = visit_access(arguments.visit, "status");
+int run_status(const VisitCommandOptions& arguments) {
+  const Result<HubAccess> access = visit_access(arguments, "status");
   if (!access.ok()) return complain("status", access.error());
   if (arguments.is_watching) {
     const Result<Seconds> interval = parse_duration(arguments.interval);
     if (!interval.ok()) return complain("status", Error(interval.error()).within("--watch"));
-    return watch_status(*access, {.interval = *interval, .json = arguments.visit.json});
+    return watch_status(*access, *interval, arguments.json);
   }
   const std::unique_ptr<Connector> connector = make_grpc_connector(access->address, access->tls);
   const Result<v1::StatusReport> report =
       ask_for_status(*connector, access->name, access->token, deadline_after(kStatusTimeout));
   if (!report.ok()) return complain("status", report.error());
-  if (arguments.visit.json) {
+  if (arguments.json) {
     std::cout << status_json(*report).dump(2, ' ', false,
                                            nlohmann::ordered_json::error_handler_t::replace)
               << '\n';
@@ -45,10 +39,10 @@ int run_status(const StatusCommandOptions& arguments) {
 }  // namespace
 
 void add_status(CLI::App& program, Run& run) {
-  const auto arguments = std::make_shared<StatusCommandOptions>();  // shared with the callback
+  const auto arguments = std::make_shared<VisitCommandOptions>();  // shared with the callback
   CLI::App* status =
       program.add_subcommand("status", "Show the state of a run: replicas, round, plan, links");
-  add_visit_options(*status, arguments->visit);
+  add_visit_options(*status, *arguments);
   const CLI::Option* watch = status
                                  ->add_option("--watch", arguments->interval,
                                               "Ask again at this interval, until the run is done "

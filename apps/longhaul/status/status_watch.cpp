@@ -27,21 +27,14 @@ void pause_for(Seconds interval) {
 }
 
 // One block per answer: in place of the last one on a terminal, below it elsewhere.
-class Screen {
- public:
-  void show(const std::string& text) {
-    std::cout << (is_terminal_ ? "\033[H\033[J"
-                  : is_first_  ? ""
-                               : "\n")
-              << access::to_text(access::wall_now()) << '\n'
-              << text << std::flush;
-    is_first_ = false;
-  }
-
- private:
-  const bool is_terminal_ = ::isatty(STDOUT_FILENO) != 0;
-  bool is_first_ = true;
-};
+void show_block(const std::string& text, bool is_first) {
+  const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
+  std::cout << (is_terminal ? "\033[H\033[J"
+                : is_first  ? ""
+                            : "\n")
+            << access::to_text(access::wall_now()) << '\n'
+            << text << std::flush;
+}
 
 Result<v1::StatusReport> ask_once(const HubAccess& access) {
   const std::unique_ptr<Connector> connector = make_grpc_connector(access.address, access.tls);
@@ -61,27 +54,26 @@ std::string json_line(const v1::StatusReport& report) {
 
 }  // namespace
 
-int watch_status(const HubAccess& access, const WatchOptions& options) {
+int watch_status(const HubAccess& access, Seconds interval, bool json) {
   notice_interrupts();
-  Screen screen;
   bool was_there = false;
-  for (; !is_interrupted(); pause_for(options.interval)) {
+  for (; !is_interrupted(); pause_for(interval)) {
     const Result<v1::StatusReport> report = ask_once(access);
     if (is_interrupted()) break;
     if (!report.ok()) {
       const bool is_away = was_there && report.error().code != ErrorCode::kMismatch;
-      if (!is_away || options.json) (void)complain("status", report.error());
+      if (!is_away || json) (void)complain("status", report.error());
       if (!is_away) return kExitFailed;
-      if (!options.json)
-        screen.show("The hub is away, trying again: " + report.error().message + '\n');
+      if (!json)
+        show_block("The hub is away, trying again: " + report.error().message + '\n', false);
       continue;
     }
-    was_there = true;
+    const bool is_first = !std::exchange(was_there, true);
     const bool is_over = is_done(*report);
-    if (options.json) {
+    if (json) {
       std::cout << json_line(*report) << std::flush;
     } else {
-      screen.show(status_text(*report) + (is_over ? "\nThe run is done.\n" : ""));
+      show_block(status_text(*report) + (is_over ? "\nThe run is done.\n" : ""), is_first);
     }
     if (is_over) return kExitDone;
   }

@@ -6,13 +6,8 @@
 
 namespace longhaul::apps {
 
-struct WatchOptions {
-  Seconds interval{2};
-  bool json = false;
-};
-
 // Returns the exit code. A hub that was there may be away for a while; one that never was is an
 // error.
-int watch_status(const HubAccess& access, const WatchOptions& options);
+int watch_status(const HubAccess& access, Seconds interval, bool json);
 
 }  // namespace longhaul::apps
