@@ -130,10 +130,8 @@ class CollectiveRun {
     collective_->keep(replica_->engine().steps_done());
     news_.note(rank_.place.launcher + " started " + std::to_string(rank_.place.size) +
                " ranks; they meet at " + rank_.rendezvous);
-    news_.started({.slot = rank_.place.rank,
-                   .step = replica_->engine().steps_done(),
-                   .threads = workers_->count(),
-                   .is_resumed = checkpoint.has_value()});
+    news_.started(rank_.place.rank, replica_->engine().steps_done(), workers_->count(),
+                  checkpoint.has_value());
     return Done{};
   }
 
@@ -218,19 +216,19 @@ class CollectiveRun {
     const bool saves = rank_.place.rank == 0 && !arguments_.save.empty();
     LONGHAUL_TRY(saves ? save_model(arguments_, job(), *workload_, engine) : Done{});
     news_.finished({.steps = engine.steps_done(),
-                    .digest = digest_text(engine.shared()),
-                    .late_steps = late_steps_,
-                    .non_finite_steps = engine.non_finite_steps(),
                     .next = saves
                                 ? "longhaul evaluate " + arguments_.save + ' ' + job().scenario.name
-                                : std::string()});
+                                : std::string(),
+                    .digest = digest_text(engine.shared()),
+                    .late_steps = late_steps_,
+                    .non_finite_steps = engine.non_finite_steps()});
     return Done{};
   }
 
-  [[nodiscard]] TrainNews::Rest rest() const {
-    return {.step = replica_ ? replica_->engine().steps_done() : 0,
+  [[nodiscard]] TrainNews::Ending rest() const {
+    return {.steps = replica_ ? replica_->engine().steps_done() : 0,
             .checkpoint = checkpoints_.are_written() ? checkpoints_.newest().string() : "",
-            .again = command_to_resume(arguments_)};
+            .next = command_to_resume(arguments_)};
   }
 
   const TrainCommandOptions& arguments_;

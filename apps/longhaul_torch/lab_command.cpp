@@ -32,19 +32,16 @@ using lab::RunResult;
 // All runs of a study, one after the other, until one fails or someone interrupts.
 class Study {
  public:
-  struct Options {
-    std::size_t threads = 1;
-    std::size_t checkpoint_every = 0;
-    std::string digest;               // of the study
-    std::optional<State> checkpoint;  // of a run that was interrupted
-    bool shows_progress = true;
-  };
-  Study(const std::vector<Scenario>& points, Options options, LabFiles& files)
+  // `digest`: of the study. `checkpoint`: of a run that was interrupted.
+  Study(const std::vector<Scenario>& points, const LabCommandOptions& arguments,
+        std::string digest, std::optional<State> checkpoint, LabFiles& files)
       : points_(points),
-        options_(std::move(options)),
-        workers_(options_.threads),
+        checkpoint_every_(arguments.checkpoint_every),
+        digest_(std::move(digest)),
+        checkpoint_(std::move(checkpoint)),
+        workers_(arguments.threads > 0 ? arguments.threads : all_cores()),
         files_(files),
-        progress_(options_.shows_progress ? std::cerr : silent_, ::isatty(STDERR_FILENO) != 0,
+        progress_(shows_progress(arguments.log) ? std::cerr : silent_, ::isatty(STDERR_FILENO) != 0,
                   clock_, runs_to_do(), points.front().train.steps) {}
 
   Status run() {
@@ -84,7 +81,7 @@ class Study {
   }
 
   [[nodiscard]] RunIdentity identity_of(const Scenario& point, const std::string& recipe) const {
-    return {{"study", options_.digest},
+    return {{"study", digest_},
             {"recipe", recipe},
             {"settings", point.search},
             {"seed", std::to_string(point.train.seed)}};
@@ -107,15 +104,14 @@ class Study {
       save_identity(identity, checkpoint);
       if (saved.ok()) saved = write_file_atomically(files_.checkpoint(), to_bytes(checkpoint));
     };
-    const bool is_resumed =
-        options_.checkpoint && check_identity(identity, *options_.checkpoint).ok();
+    const bool is_resumed = checkpoint_ && check_identity(identity, *checkpoint_).ok();
     Result<RunResult> result = lab::run(point,
                                         {.recipe = recipe,
                                          .seed = point.train.seed,
                                          .progress = after_step,
                                          .save = save,
-                                         .save_every = options_.checkpoint_every,
-                                         .resume = is_resumed ? &*options_.checkpoint : nullptr},
+                                         .save_every = checkpoint_every_,
+                                         .resume = is_resumed ? &*checkpoint_ : nullptr},
                                         workload, workers_);
     progress_.finish_run();
     if (!result.ok()) return std::move(result).error().within(name);
@@ -131,7 +127,9 @@ class Study {
   }
 
   const std::vector<Scenario>& points_;
-  Options options_;
+  std::size_t checkpoint_every_;
+  std::string digest_;
+  std::optional<State> checkpoint_;
   Clock clock_;
   Workers workers_;
   LabFiles& files_;
@@ -220,16 +218,13 @@ int run_lab(const LabCommandOptions& arguments) {
   Result<LabFiles> files =
       arguments.resume ? LabFiles::resume(out, digest) : LabFiles::open(out, digest);
   if (!files.ok()) return complain("lab", files.error(), kExitFailed);
-  Study::Options options{.threads = arguments.threads > 0 ? arguments.threads : all_cores(),
-                         .checkpoint_every = arguments.checkpoint_every,
-                         .digest = digest,
-                         .shows_progress = shows_progress(arguments.log)};
+  std::optional<State> checkpoint;
   if (arguments.resume) {
-    Result<State> checkpoint = read_checkpoint(files->checkpoint());
-    if (checkpoint.ok()) {
-      options.checkpoint = std::move(checkpoint).value();
-    } else if (checkpoint.error().code != ErrorCode::kNotFound) {
-      return complain("lab", checkpoint.error(), kExitFailed);
+    Result<State> found = read_checkpoint(files->checkpoint());
+    if (found.ok()) {
+      checkpoint = std::move(found).value();
+    } else if (found.error().code != ErrorCode::kNotFound) {
+      return complain("lab", found.error(), kExitFailed);
     }
   }
   notice_interrupts();
@@ -238,7 +233,7 @@ int run_lab(const LabCommandOptions& arguments) {
     outcome = replay_runs(arguments.replay, scenario,
                           arguments.oracle ? lab::StudyOptions{} : *request, *files);
   if (outcome.ok() && (arguments.replay.empty() || arguments.oracle))
-    outcome = Study(*points, std::move(options), *files).run();
+    outcome = Study(*points, arguments, digest, std::move(checkpoint), *files).run();
   const Result<std::vector<RunResult>> runs = files->finish(scenario, arguments.oracle);
   if (!outcome.ok()) return complain("lab", outcome.error());
   if (!runs.ok()) return complain("lab", runs.error(), kExitFailed);

@@ -13,19 +13,20 @@ namespace {
 
 constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 
-// A step, or kNone; with the state that it is of.
-struct Found {
-  std::uint64_t step = kNone;
-  State state;
-};
+constexpr const char* kStep = "step";  // of the engine
 
-Result<Found> found_in(const std::filesystem::path& file) {
+Result<std::optional<State>> found_in(const std::filesystem::path& file) {
   Result<State> state = read_checkpoint(file);
-  if (!state.ok() && state.error().code == ErrorCode::kNotFound) return Found{};
+  if (!state.ok() && state.error().code == ErrorCode::kNotFound) return std::optional<State>();
   if (!state.ok()) return state.error();
-  const auto step = state->value<std::uint64_t>("step");  // of the engine
-  if (!step.ok()) return Error(step.error()).within(file.string());
-  return Found{.step = *step, .state = std::move(state).value()};
+  if (const auto step = state->value<std::uint64_t>(kStep); !step.ok())
+    return Error(step.error()).within(file.string());
+  return std::optional(std::move(state).value());
+}
+
+// Of a state that found_in() has returned.
+std::uint64_t step_of(const std::optional<State>& found) {
+  return found ? found->value<std::uint64_t>(kStep).value() : kNone;
 }
 
 }  // namespace
@@ -47,15 +48,15 @@ Status RankCheckpoints::open() {
 Result<std::optional<State>> RankCheckpoints::agree(const trainer::AllGather& gather,
                                                     std::size_t size, bool resume) {
   LONGHAUL_TRY(are_written() ? open() : Done{});
-  std::array<Found, 2> own;
+  std::array<std::optional<State>, 2> own;
   if (resume && are_written()) {
     for (std::size_t i = 0; i < own.size(); ++i) {
-      Found found = LONGHAUL_TRY(found_in(i == 0 ? options_.file : previous_));
+      std::optional<State> found = LONGHAUL_TRY(found_in(i == 0 ? options_.file : previous_));
       own[i] = std::move(found);
     }
   }
   ByteWriter told;
-  for (const Found& one : own) told.u64(one.step);
+  for (const std::optional<State>& one : own) told.u64(step_of(one));
   const ByteBuffer bytes = std::move(told).release();
   const std::vector<ByteBuffer> all = LONGHAUL_TRY(gather(bytes));
   std::vector<std::vector<std::uint64_t>> steps(size);
@@ -65,11 +66,11 @@ Result<std::optional<State>> RankCheckpoints::agree(const trainer::AllGather& ga
       if (const std::uint64_t step = in.u64(); step != kNone) steps[rank].push_back(step);
   }
   const std::uint64_t common = LONGHAUL_TRY(trainer::newest_common_step(steps));
-  const bool is_newest = own[0].step == common;
-  const bool is_previous = !is_newest && own[1].step == common;
+  const bool is_newest = step_of(own[0]) == common;
+  const bool is_previous = !is_newest && step_of(own[1]) == common;
   LONGHAUL_TRY(are_written() ? drop_after(common, is_previous) : Done{});
-  if (is_newest) return std::optional(std::move(own[0].state));
-  if (is_previous) return std::optional(std::move(own[1].state));
+  if (is_newest) return std::move(own[0]);
+  if (is_previous) return std::move(own[1]);
   return std::optional<State>();
 }
 

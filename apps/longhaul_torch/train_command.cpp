@@ -78,13 +78,12 @@ int run_train(const TrainCommandOptions& arguments) {
   Result<std::unique_ptr<Workload>> workload = trainer::make_workload(work);
   if (!workload.ok()) return complain("train", workload.error());
   if (arguments.evaluate) return evaluate(*job, **workload);
-  const Result<Ending> ending = run_replica(arguments, {.access = *access,
-                                                        .checkpoints = *checkpoints,
-                                                        .checkpoint = std::move(*checkpoint),
-                                                        .task = *task,
-                                                        .job = std::move(job).value(),
-                                                        .workload = std::move(workload).value(),
-                                                        .threads = threads});
+  const Result<Ending> ending = run_replica(arguments, *access, *task, **workload,
+                                            {.client = {},
+                                             .job = std::move(job).value(),
+                                             .checkpoints = *checkpoints,
+                                             .checkpoint = std::move(*checkpoint),
+                                             .threads = threads});
   if (!ending.ok()) return complain("train", ending.error());
   if (*ending == Ending::kStopped) return kExitStopped;
   return *ending == Ending::kInterrupted ? kExitInterrupted : kExitDone;

@@ -32,20 +32,21 @@ TrainNews::TrainNews(bool is_json, LogLevel level, std::uint64_t steps, const Cl
       start_(clock.now()),
       since_(start_) {}
 
-void TrainNews::started(const Start& start) {
+void TrainNews::started(std::size_t slot, std::uint64_t step, std::size_t threads,
+                        bool is_resumed) {
   start_ = since_ = clock_.now();
-  first_step_ = start.step;
-  rate_.add(start_, start.step);
+  first_step_ = step;
+  rate_.add(start_, step);
   has_started_ = true;
   if (is_json_)
-    return event("started", {{"slot", start.slot},
-                             {"step", start.step},
-                             {"resumed", start.is_resumed},
-                             {"threads", start.threads},
+    return event("started", {{"slot", slot},
+                             {"step", step},
+                             {"resumed", is_resumed},
+                             {"threads", threads},
                              {"monotonic_s", Seconds(start_.time_since_epoch()).count()}});
-  log_.info((start.is_resumed ? "goes on as replica " : "starts as replica ") +
-            std::to_string(start.slot) + " at step " + std::to_string(start.step) + " with " +
-            std::to_string(start.threads) + (start.threads == 1 ? " thread" : " threads"));
+  log_.info((is_resumed ? "goes on as replica " : "starts as replica ") + std::to_string(slot) +
+            " at step " + std::to_string(step) + " with " + std::to_string(threads) +
+            (threads == 1 ? " thread" : " threads"));
 }
 
 void TrainNews::step(const StepFacts& facts, std::uint64_t done) {
@@ -125,24 +126,24 @@ void TrainNews::replaced(const Replaced& replaced) {
   write_seldom(LogLevel::kWarning, "replaced", line + three_digits(replaced.residual));
 }
 
-std::string TrainNews::way_on(const Rest& rest) const {
+std::string TrainNews::way_on(const Ending& rest) const {
   const std::string where =
-      has_started_ ? "at step " + std::to_string(rest.step) + " of " + std::to_string(steps_)
+      has_started_ ? "at step " + std::to_string(rest.steps) + " of " + std::to_string(steps_)
                    : std::string("before the first step");
   if (has_started_ && rest.checkpoint.empty())
     return where + " without a checkpoint (--checkpoint, --resume), so its residual is lost; `" +
-           rest.again + "` joins again";
-  return where + "; go on with `" + rest.again + '`';
+           rest.next + "` joins again";
+  return where + "; go on with `" + rest.next + '`';
 }
 
-void TrainNews::stopped(const Rest& rest) const {
+void TrainNews::stopped(const Ending& rest) const {
   if (!is_json_) return log_.info("stopped by the hub " + way_on(rest));
   nlohmann::ordered_json file;  // null: none
   if (!rest.checkpoint.empty()) file = rest.checkpoint;
-  event("stopped", {{"step", rest.step}, {"steps", steps_}, {"checkpoint", file}});
+  event("stopped", {{"step", rest.steps}, {"steps", steps_}, {"checkpoint", file}});
 }
 
-void TrainNews::interrupted(const Rest& rest) const { note("interrupted " + way_on(rest)); }
+void TrainNews::interrupted(const Ending& rest) const { note("interrupted " + way_on(rest)); }
 
 void TrainNews::checkpoint(const Result<std::uint64_t>& outcome,
                            const std::filesystem::path& file) const {

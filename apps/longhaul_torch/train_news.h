@@ -22,37 +22,29 @@ class TrainNews {
   // `is_json`: events on standard output; else lines on standard error. `clock` outlives it.
   TrainNews(bool is_json, LogLevel level, std::uint64_t steps, const Clock& clock);
 
-  struct Start {
-    std::size_t slot = 0;
-    std::uint64_t step = 0;
-    std::size_t threads = 1;
-    bool is_resumed = false;
-  };
-  void started(const Start& start);
+  void started(std::size_t slot, std::uint64_t step, std::size_t threads, bool is_resumed);
   void step(const StepFacts& facts, std::uint64_t done);
   void evaluation(const Score& score);
   void link(const LinkNews& news);
   void replaced(const Replaced& replaced);
-  // Where a replica that ends before the last step stands, and how it goes on.
-  struct Rest {
-    std::uint64_t step = 0;
-    std::string checkpoint;  // empty: none
-    std::string again;       // a command
-  };
-  void stopped(const Rest& rest) const;
-  void interrupted(const Rest& rest) const;
   void checkpoint(const Result<std::uint64_t>& outcome, const std::filesystem::path& file) const;
-  // The end of the run for this replica: an event, or a table on standard output.
+  // Where a replica stands when it ends.
   struct Ending {
+    std::uint64_t steps = 0;   // that the model has done
+    std::string checkpoint{};  // empty: none
+    // For people: what to do with the model; before the last step, the command to go on with.
+    std::string next{};
     FinishCause cause = FinishCause::kSteps;
-    std::uint64_t steps = 0;  // that the model has done
-    std::string digest;
+    std::string digest{};
     std::size_t late_steps = 0;
     std::size_t reconnections = 0;
     std::size_t differing_updates = 0;
     std::size_t non_finite_steps = 0;
-    std::string next;  // what to do with the model; for people
   };
+  // Before the last step: only the first three count.
+  void stopped(const Ending& rest) const;
+  void interrupted(const Ending& rest) const;
+  // The end of the run for this replica: an event, or a table on standard output.
   void finished(const Ending& ending) const;
   // For programs only.
   void event(const std::string& name, const nlohmann::ordered_json& fields) const {
@@ -71,7 +63,7 @@ class TrainNews {
  private:
   // What happens again and again is written a few times a minute only.
   void write_seldom(LogLevel level, const std::string& kind, const std::string& line);
-  [[nodiscard]] std::string way_on(const Rest& rest) const;
+  [[nodiscard]] std::string way_on(const Ending& rest) const;
 
   bool is_json_;
   bool has_started_ = false;

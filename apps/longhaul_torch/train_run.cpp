@@ -34,23 +34,22 @@ ByteBuffer bytes_of(std::span<const float> values) {
 // Prints the news of a session, and writes the copies of the model that the options ask for.
 class TrainRun final : private SessionObserver {
  public:
-  TrainRun(const TrainCommandOptions& arguments, Beginning beginning)
+  TrainRun(const TrainCommandOptions& arguments, HubAccess access, const v1::Task& task,
+           Workload& workload, SessionOptions options)
       : arguments_(arguments),
-        checkpoints_(beginning.checkpoints),
-        threads_(beginning.threads),
-        job_(beginning.job),
-        workload_(std::move(beginning.workload)),
-        identity_(identity_of(beginning.task, beginning.access.name, workload_->layers())),
-        connector_(make_grpc_connector(beginning.access.address, beginning.access.tls)),
-        news_(arguments.json, log_level(arguments.log), job_.scenario.train.steps, clock_),
-        checkpoint_(std::move(beginning.checkpoint)),
-        access_(std::move(beginning.access)) {}
+        access_(std::move(access)),
+        workload_(workload),
+        options_(std::move(options)),
+        identity_(identity_of(task, access_.name, workload_.layers())),
+        connector_(make_grpc_connector(access_.address, access_.tls)),
+        news_(arguments.json, log_level(arguments.log), job().scenario.train.steps, clock_) {}
 
   Result<Ending> run() {
     LONGHAUL_TRY(check_checkpoint());
-    is_resumed_ = checkpoint_.has_value();
+    is_resumed_ = options_.checkpoint.has_value();
     SessionObserver& observer = *this;
-    session_ = std::make_unique<TrainSession>(options(), *workload_, *connector_, clock_, observer);
+    session_ =
+        std::make_unique<TrainSession>(session_options(), workload_, *connector_, clock_, observer);
     Result<Ending> ending = session_->run();
     Status told = session_->is_merged() ? tell_end() : Done{};
     session_->leave();
@@ -62,57 +61,57 @@ class TrainRun final : private SessionObserver {
   }
 
  private:
+  [[nodiscard]] const Job& job() const { return options_.job; }
+
   // Does the checkpoint belong to this run?
   Status check_checkpoint() {
-    if (checkpoints_.file.empty() || !arguments_.resume) return Done{};
-    if (!checkpoint_) {
-      news_.note("no checkpoint in " + checkpoints_.file.string() + " yet: starts without");
+    if (options_.checkpoints.file.empty() || !arguments_.resume) return Done{};
+    if (!options_.checkpoint) {
+      news_.note("no checkpoint in " + options_.checkpoints.file.string() + " yet: starts without");
       return Done{};
     }
-    Status fits = check_identity(identity_, *checkpoint_);
+    Status fits = check_identity(identity_, *options_.checkpoint);
     if (!fits.ok()) {
-      Error error = std::move(fits).error().within(checkpoints_.file.string());
+      Error error = std::move(fits).error().within(options_.checkpoints.file.string());
       error.message += "; move it away, or name another place with --checkpoint";
       return error;
     }
-    const std::size_t saved = threads_in(*checkpoint_);
-    if (saved != threads_)
-      news_.warn("goes on with --threads " + std::to_string(threads_) + " from a run with " +
-                 std::to_string(saved) +
+    const std::size_t saved = threads_in(*options_.checkpoint);
+    if (saved != options_.threads)
+      news_.warn("goes on with --threads " + std::to_string(options_.threads) +
+                 " from a run with " + std::to_string(saved) +
                  ": steps that it does again may differ in rounding and count twice in part");
     return Done{};
   }
 
-  [[nodiscard]] SessionOptions options() {
-    const std::span initial = workload_->initial_parameters();
-    State marks;
-    marks.values[kThreads] = threads_;
-    save_layers(workload_->layers(), marks);
-    save_identity(identity_, marks);
-    return {.client = {.name = access_.name,
-                       .token = access_.token,
-                       .slot = arguments_.slot,
-                       .elements = initial.size(),
-                       .layers = workload_->layers(),
-                       .initial = std::make_shared<const ByteBuffer>(bytes_of(initial)),
-                       .rate = arguments_.rate,
-                       .compute = job_.scenario.train.step_time},
-            .job = job_,
-            .checkpoints = checkpoints_,
-            .checkpoint = std::exchange(checkpoint_, std::nullopt),
-            .marks = std::move(marks),
-            .threads = threads_,
-            .is_paced = arguments_.is_paced,
-            .book = arguments_.book};
+  [[nodiscard]] SessionOptions session_options() {
+    std::optional<State> checkpoint = std::exchange(options_.checkpoint, std::nullopt);
+    const std::span initial = workload_.initial_parameters();
+    SessionOptions options = options_;
+    options.client = {.name = access_.name,
+                      .token = access_.token,
+                      .slot = arguments_.slot,
+                      .elements = initial.size(),
+                      .layers = workload_.layers(),
+                      .initial = std::make_shared<const ByteBuffer>(bytes_of(initial)),
+                      .rate = arguments_.rate,
+                      .compute = job().scenario.train.step_time};
+    options.checkpoint = std::move(checkpoint);
+    options.marks.values[kThreads] = options_.threads;
+    save_layers(workload_.layers(), options.marks);
+    save_identity(identity_, options.marks);
+    options.is_paced = arguments_.is_paced;
+    options.book = arguments_.book;
+    return options;
   }
 
   void on_start(std::size_t slot, std::uint64_t step) override {
-    news_.started({.slot = slot, .step = step, .threads = threads_, .is_resumed = is_resumed_});
+    news_.started(slot, step, options_.threads, is_resumed_);
   }
   void on_step(const StepFacts& facts, const Engine& engine) override {
     const std::size_t done = engine.steps_done();
     news_.step(facts, done);
-    if (arguments_.stamps.empty() || done % job_.scenario.eval.every != 0) return;
+    if (arguments_.stamps.empty() || done % job().scenario.eval.every != 0) return;
     const double time_s = news_.time_s();
     const std::filesystem::path file =
         std::filesystem::path(arguments_.stamps) / (std::to_string(done) + ".f32");
@@ -124,7 +123,7 @@ class TrainRun final : private SessionObserver {
   void on_score(const Score& score) override { news_.evaluation(score); }
   void on_link(const LinkNews& news) override { news_.link(news); }
   void on_checkpoint(const Result<std::uint64_t>& step) override {
-    news_.checkpoint(step, checkpoints_.file);
+    news_.checkpoint(step, options_.checkpoints.file);
   }
 
   // Tells of the end of the run, or of its stop, and writes the model of then.
@@ -133,44 +132,42 @@ class TrainRun final : private SessionObserver {
     const HubClient& client = session_->client();
     const bool is_stopped = client.finish_cause() == FinishCause::kStopped;
     if (!is_stopped || arguments_.json)  // else there is another line
-      news_.finished({.cause = client.finish_cause(),
-                      .steps = engine.steps_done(),
+      news_.finished({.steps = engine.steps_done(),
+                      .next = what_next(),
+                      .cause = client.finish_cause(),
                       .digest = digest_text(engine.shared()),
                       .late_steps = session_->late_steps(),
                       .reconnections = client.reconnections(),
                       .differing_updates = client.differing(),
-                      .non_finite_steps = engine.non_finite_steps(),
-                      .next = what_next()});
+                      .non_finite_steps = engine.non_finite_steps()});
     if (!arguments_.stamps.empty()) {
       const std::filesystem::path file = std::filesystem::path(arguments_.stamps) / "final.f32";
       LONGHAUL_TRY(write_file_atomically(file, bytes_of(engine.shared())));
       news_.event("final", {{"file", file.string()}});
     }
-    return save_model(arguments_, job_, *workload_, engine);
+    return save_model(arguments_, job(), workload_, engine);
   }
 
   [[nodiscard]] std::string what_next() const {
     if (arguments_.save.empty()) return "on the hub: longhaul export DIR --out model.safetensors";
-    return "longhaul evaluate " + arguments_.save + ' ' + job_.scenario.name;
+    return "longhaul evaluate " + arguments_.save + ' ' + job().scenario.name;
   }
 
-  [[nodiscard]] TrainNews::Rest rest() const {
-    return {.step = session_->step(),
-            .checkpoint = session_->is_started() ? checkpoints_.file.string() : std::string(),
-            .again = command_to_resume(arguments_)};
+  [[nodiscard]] TrainNews::Ending rest() const {
+    return {
+        .steps = session_->step(),
+        .checkpoint = session_->is_started() ? options_.checkpoints.file.string() : std::string(),
+        .next = command_to_resume(arguments_)};
   }
 
   const TrainCommandOptions& arguments_;
-  CheckpointOptions checkpoints_;
-  std::size_t threads_;
-  Job job_;
-  std::unique_ptr<Workload> workload_;
+  HubAccess access_;
+  Workload& workload_;
+  SessionOptions options_;  // without a checkpoint once the session has it
   RunIdentity identity_;
   std::unique_ptr<Connector> connector_;
   Clock clock_;
   TrainNews news_;
-  std::optional<State> checkpoint_;  // to go on from, until the session has it
-  HubAccess access_;
   bool is_resumed_ = false;
   std::unique_ptr<TrainSession> session_;  // last: ends before what it uses
 };
@@ -206,8 +203,9 @@ Status save_model(const TrainCommandOptions& arguments, const Job& job, const Wo
                       kStateMark, arguments.is_forced);
 }
 
-Result<Ending> run_replica(const TrainCommandOptions& arguments, Beginning beginning) {
-  return TrainRun(arguments, std::move(beginning)).run();
+Result<Ending> run_replica(const TrainCommandOptions& arguments, const HubAccess& access,
+                           const v1::Task& task, Workload& workload, SessionOptions options) {
+  return TrainRun(arguments, access, task, workload, std::move(options)).run();
 }
 
 }  // namespace longhaul::apps

@@ -28,16 +28,9 @@ std::size_t threads_for(const TrainCommandOptions& arguments, const std::string&
 Status save_model(const TrainCommandOptions& arguments, const Job& job, const Workload& workload,
                   const Engine& engine);
 
-struct Beginning {
-  HubAccess access;
-  CheckpointOptions checkpoints;
-  std::optional<State> checkpoint;  // to go on from
-  v1::Task task;                    // of the hub
-  Job job;                          // what it says, and where the data lies here
-  std::unique_ptr<Workload> workload;
-  std::size_t threads = 1;
-};
-
-Result<Ending> run_replica(const TrainCommandOptions& arguments, Beginning beginning);
+// `task` is that of the hub. `options` has the job that it describes, with the place of the data
+// here, the checkpoints and the threads.
+Result<Ending> run_replica(const TrainCommandOptions& arguments, const HubAccess& access,
+                           const v1::Task& task, Workload& workload, SessionOptions options);
 
 }  // namespace longhaul::apps

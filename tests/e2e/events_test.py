@@ -17,7 +17,7 @@ from guests import HONEST, Guests, Process
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/events.md"
 SOURCES = [*sorted((ROOT / "apps").rglob("*.cpp")), ROOT / "bench/light_replica.cpp",
-           *sorted((ROOT / "longhaul/lab").glob("*.cpp"))]
+           *sorted((ROOT / "longhaul/hub").glob("*.cpp")), *sorted((ROOT / "longhaul/lab").glob("*.cpp"))]
 # Calls that make an event, with its name in place.
 MAKES_EVENT = r'\b(?:print_event|event_line|event|tell|log\.write)\(\s*"(\w+)"'
 
