@@ -199,6 +199,15 @@ std::filesystem::path directory_of(const LabCommandOptions& arguments, const Sce
          (scenario.name + (arguments.replay.empty() ? "" : "-replay"));
 }
 
+// Of the run that was interrupted; nothing if there is none.
+Result<std::optional<State>> checkpoint_in(const LabFiles& files, bool is_resumed) {
+  if (!is_resumed) return std::optional<State>();
+  Result<State> found = read_checkpoint(files.checkpoint());
+  if (found.ok()) return std::optional(std::move(found).value());
+  if (found.error().code == ErrorCode::kNotFound) return std::optional<State>();
+  return found.error();
+}
+
 }  // namespace
 
 int run_lab(const LabCommandOptions& arguments) {
@@ -218,22 +227,15 @@ int run_lab(const LabCommandOptions& arguments) {
   Result<LabFiles> files =
       arguments.resume ? LabFiles::resume(out, digest) : LabFiles::open(out, digest);
   if (!files.ok()) return complain("lab", files.error(), kExitFailed);
-  std::optional<State> checkpoint;
-  if (arguments.resume) {
-    Result<State> found = read_checkpoint(files->checkpoint());
-    if (found.ok()) {
-      checkpoint = std::move(found).value();
-    } else if (found.error().code != ErrorCode::kNotFound) {
-      return complain("lab", found.error(), kExitFailed);
-    }
-  }
+  Result<std::optional<State>> checkpoint = checkpoint_in(*files, arguments.resume);
+  if (!checkpoint.ok()) return complain("lab", checkpoint.error(), kExitFailed);
   notice_interrupts();
   Status outcome = Done{};
   if (!arguments.replay.empty())  // an oracle's recipes are run, and judged by all that is there
     outcome = replay_runs(arguments.replay, scenario,
                           arguments.oracle ? lab::StudyOptions{} : *request, *files);
   if (outcome.ok() && (arguments.replay.empty() || arguments.oracle))
-    outcome = Study(*points, arguments, digest, std::move(checkpoint), *files).run();
+    outcome = Study(*points, arguments, digest, std::move(checkpoint).value(), *files).run();
   const Result<std::vector<RunResult>> runs = files->finish(scenario, arguments.oracle);
   if (!outcome.ok()) return complain("lab", outcome.error());
   if (!runs.ok()) return complain("lab", runs.error(), kExitFailed);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "apps/longhaul/command/installed.h"
+#include "apps/longhaul/command/list_option.h"
 #include "longhaul/job/task.h"
 #include "longhaul/lab/study.h"
 
@@ -20,12 +21,8 @@ CLI::App* add_evaluate_options(CLI::App& program, EvaluateCommandOptions& argume
       ->add_option("scenario", arguments.scenario,
                    "Name of a built-in scenario, or a file that ends in .toml")
       ->required();
-  evaluate
-      ->add_option("--set", arguments.settings,
-                   "table.key=value, as if it stood in the scenario; repeatable")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all();
+  add_settings(*evaluate, arguments.settings,
+               "table.key=value, as if it stood in the scenario; repeatable");
   evaluate->add_option("--data", arguments.data, "Where the data lies, in place of the scenario's");
   evaluate->add_flag("--json", arguments.json, "One JSON object in place of the text");
   evaluate->footer(

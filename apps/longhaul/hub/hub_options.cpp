@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "apps/longhaul/command/installed.h"
+#include "apps/longhaul/command/list_option.h"
 #include "apps/longhaul/command/option_checks.h"
 #include "apps/longhaul/command/rate_option.h"
 
@@ -93,11 +94,7 @@ void add_run_options(CLI::App& hub, HubCommandOptions& arguments) {
                "Let anyone in who reaches the port, without TLS");
   hub.add_option("--recipe", arguments.task.recipe, "One recipe (default: auto)");
   hub.add_option("--seed", arguments.seed, "Seed of the run (default: 1)")->check(whole_number());
-  hub.add_option("--set", arguments.task.settings,
-                 "Override a key of the scenario: table.key=value; repeatable")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all();
+  add_settings(hub, arguments.task.settings);
 }
 
 void add_service_options(CLI::App& hub, HubCommandOptions& arguments) {

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "apps/longhaul/command/installed.h"
+#include "apps/longhaul/command/list_option.h"
 #include "longhaul/base/text.h"
 #include "longhaul/codec/digest.h"
 #include "longhaul/lab/oracle.h"
@@ -66,17 +67,9 @@ CLI::App* add_lab_options(CLI::App& program, LabCommandOptions& arguments) {
   lab->add_option("--recipe", arguments.recipes,
                   "Recipes, such as d-sgd,dd-ef-sgd:delay_steps=3 (default: the scenario's)");
   lab->add_option("--seed", arguments.seeds, "Seeds, such as 1,2,3 (default: the scenario's)");
-  lab->add_option("--set", arguments.settings,
-                  "Override a key of the scenario: table.key=value; repeatable")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all();
-  lab->add_option(
-         "--grid", arguments.grid,
-         "Run once for each value: table.key=value,value; repeatable, for every combination")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all();
+  add_settings(*lab, arguments.settings);
+  add_list(*lab, "--grid", arguments.grid,
+           "Run once for each value: table.key=value,value; repeatable, for every combination");
   lab->add_option("--threads", arguments.threads,
                   "Threads; results do not depend on it (default: all cores)")
       ->check(CLI::Range(1, 256));

@@ -137,6 +137,18 @@ int run_plan(const PlanCommandOptions& arguments) {
   return kExitDone;
 }
 
+void add_map_options(CLI::App& plan, PlanCommandOptions& arguments) {
+  plan.add_flag(
+      "--map", arguments.map,
+      "Draw the share of time spent computing over bandwidth and latency, for d-sgd and for the "
+      "recipe");
+  CLI::Option* out = plan.add_option(
+      "--out", arguments.out, "With --map: write it as an SVG to this file; -: standard output");
+  plan.add_flag("--force", arguments.is_forced,
+                "With --out: replace a file that Longhaul did not write, too")
+      ->needs(out);
+}
+
 }  // namespace
 
 void add_plan(CLI::App& program, Run& run) {
@@ -170,15 +182,7 @@ void add_plan(CLI::App& program, Run& run) {
   plan->add_option("--max-ratio", arguments->most_ratio,
                    "Largest keep ratio that a plan may choose")
       ->capture_default_str();
-  plan->add_flag(
-      "--map", arguments->map,
-      "Draw the share of time spent computing over bandwidth and latency, for d-sgd and for the "
-      "recipe");
-  CLI::Option* out = plan->add_option(
-      "--out", arguments->out, "With --map: write it as an SVG to this file; -: standard output");
-  plan->add_flag("--force", arguments->is_forced,
-                 "With --out: replace a file that Longhaul did not write, too")
-      ->needs(out);
+  add_map_options(*plan, *arguments);
   plan->add_flag("--json", arguments->json, "One JSON object instead of the table");
   plan->callback([arguments, &run] { run = [arguments] { return run_plan(*arguments); }; });
 }

@@ -42,6 +42,30 @@ Result<RatioRange> limits_of(const PlanCommandOptions& arguments) {
   return RatioRange{.least = *least, .most = *most};
 }
 
+Result<Recipe> recipe_of(const PlanCommandOptions& arguments) {
+  if (arguments.recipe.find(':') != std::string::npos)
+    return wrong("--recipe", "a name without settings, which lab and rehearse take",
+                 arguments.recipe);
+  Result<Recipe> recipe = find_recipe(arguments.recipe);
+  if (!recipe.ok()) return std::move(recipe).error().within("--recipe");
+  if (recipe->is_free) return wrong("--recipe", "one that uses the link", arguments.recipe);
+  if (!arguments.codec.empty()) {
+    Result<CodecOptions> codec = parse_codec(arguments.codec);
+    if (!codec.ok()) return std::move(codec).error().within("--codec");
+    recipe->codec = *codec;
+  }
+  const CodecKind kind = recipe->codec.kind;
+  if (kind == CodecKind::kLowRank || kind == CodecKind::kSharedLowRank)
+    return Error{ErrorCode::kInvalidArgument,
+                 "--recipe, --codec: low rank needs the layers of a model, which a plan does not "
+                 "have: try longhaul rehearse"};
+  if (kind == CodecKind::kThreshold)
+    return Error{ErrorCode::kInvalidArgument,
+                 "--recipe, --codec: how much threshold sends depends on the gradients, which a "
+                 "plan does not have: try longhaul lab"};
+  return recipe;
+}
+
 }  // namespace
 
 std::string doubt_about_params(const std::string& written, std::uint64_t params) {
@@ -69,31 +93,12 @@ Result<PlanOptions> plan_request(const PlanCommandOptions& arguments) {
       LONGHAUL_TRY(arguments.down.empty() ? up : bandwidth_of("--down", arguments.down));
   const Seconds latency = LONGHAUL_TRY(
       duration_of("--latency", arguments.latency.empty() ? kAnyLatency : arguments.latency));
-  if (arguments.recipe.find(':') != std::string::npos)
-    return wrong("--recipe", "a name without settings, which lab and rehearse take",
-                 arguments.recipe);
-  Result<Recipe> recipe = find_recipe(arguments.recipe);
-  if (!recipe.ok()) return std::move(recipe).error().within("--recipe");
-  if (recipe->is_free) return wrong("--recipe", "one that uses the link", arguments.recipe);
-  if (!arguments.codec.empty()) {
-    Result<CodecOptions> codec = parse_codec(arguments.codec);
-    if (!codec.ok()) return std::move(codec).error().within("--codec");
-    recipe->codec = *codec;
-  }
-  const CodecKind kind = recipe->codec.kind;
-  if (kind == CodecKind::kLowRank || kind == CodecKind::kSharedLowRank)
-    return Error{ErrorCode::kInvalidArgument,
-                 "--recipe, --codec: low rank needs the layers of a model, which a plan does not "
-                 "have: try longhaul rehearse"};
-  if (kind == CodecKind::kThreshold)
-    return Error{ErrorCode::kInvalidArgument,
-                 "--recipe, --codec: how much threshold sends depends on the gradients, which a "
-                 "plan does not have: try longhaul lab"};
+  const Recipe recipe = LONGHAUL_TRY(recipe_of(arguments));
   const RatioRange limits = LONGHAUL_TRY(limits_of(arguments));
   return PlanOptions{.elements = static_cast<std::size_t>(*elements),
                      .replicas = arguments.replicas,
                      .link = {.compute = compute, .latency = latency, .up = up, .down = down},
-                     .recipe = *recipe,
+                     .recipe = recipe,
                      .limits = limits};
 }
 

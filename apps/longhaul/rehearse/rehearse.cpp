@@ -7,6 +7,7 @@
 #include "apps/longhaul/command/command.h"
 #include "apps/longhaul/command/complain.h"
 #include "apps/longhaul/command/installed.h"
+#include "apps/longhaul/command/list_option.h"
 #include "apps/longhaul/command/log_options.h"
 #include "apps/longhaul/command/option_checks.h"
 #include "apps/longhaul/lab/lab_files.h"
@@ -188,6 +189,29 @@ int run_rehearse(RehearseCommandOptions arguments) {
   return is_interrupted() ? kExitInterrupted : kExitDone;
 }
 
+void add_fault_options(CLI::App& rehearse, RehearseCommandOptions& arguments) {
+  rehearse
+      .add_option("--faults", arguments.faults,
+                  "Cause at least this many faults at random times: processes killed or stopped, "
+                  "links cut or reset, the hub killed and started again")
+      ->check(whole_number());
+  rehearse.add_option("--fault-seed", arguments.fault_seed, "Seed of the faults")
+      ->capture_default_str()
+      ->check(whole_number());
+  rehearse.add_option("--for", arguments.duration,
+                      "Cause faults for at least this long, such as 20min");
+}
+
+constexpr const char* kRehearseFooter =
+    "Starts a hub, and for each replica of the scenario a process and a relay that emulates its\n"
+    "link. A run ends at the target (--set train.stop=steps: after all steps). With faults it\n"
+    "ends when they are over, everyone is back and the target is reached; then all models must "
+    "be\n"
+    "equal, and every round closed once.\n\nExamples:\n"
+    "  longhaul rehearse\n"
+    "  longhaul rehearse fashion-wan --recipe d-sgd,auto\n"
+    "  longhaul rehearse smoke --recipe auto --set train.steps=100000 --faults 50";
+
 }  // namespace
 
 void add_rehearse(CLI::App& program, Run& run) {
@@ -201,27 +225,12 @@ void add_rehearse(CLI::App& program, Run& run) {
   rehearse->add_option("--recipe", arguments->recipes,
                        "Recipes, such as d-sgd,auto (default: the scenario's)");
   rehearse->add_option("--seed", arguments->seeds, "Seeds, such as 1,2,3 (default: 1)");
-  rehearse
-      ->add_option("--set", arguments->settings,
-                   "Override a key of the scenario: table.key=value; repeatable")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all();
+  add_settings(*rehearse, arguments->settings);
   rehearse->add_option(
       "--out", arguments->out,
       "Directory for report.html, results.json and .csv, events.jsonl and logs (default: "
       "./longhaul-results/rehearse-SCENARIO)");
-  rehearse
-      ->add_option(
-          "--faults", arguments->faults,
-          "Cause at least this many faults at random times: processes killed or stopped, links "
-          "cut or reset, the hub killed and started again")
-      ->check(whole_number());
-  rehearse->add_option("--fault-seed", arguments->fault_seed, "Seed of the faults")
-      ->capture_default_str()
-      ->check(whole_number());
-  rehearse->add_option("--for", arguments->duration,
-                       "Cause faults for at least this long, such as 20min");
+  add_fault_options(*rehearse, *arguments);
   rehearse->add_flag(
       "--books", arguments->keeps_books,
       "Record in --out what each replica submits and merges, for tests/e2e/books.py");
@@ -230,15 +239,7 @@ void add_rehearse(CLI::App& program, Run& run) {
       "Do not run: print the scenario with all settings applied, as a scenario file");
   rehearse->add_flag("--json", arguments->json, "One JSON object on standard output");
   add_log_options(*rehearse, arguments->log);
-  rehearse->footer(
-      "Starts a hub, and for each replica of the scenario a process and a relay that emulates its\n"
-      "link. A run ends at the target (--set train.stop=steps: after all steps). With faults it\n"
-      "ends when they are over, everyone is back and the target is reached; then all models must "
-      "be\n"
-      "equal, and every round closed once.\n\nExamples:\n"
-      "  longhaul rehearse\n"
-      "  longhaul rehearse fashion-wan --recipe d-sgd,auto\n"
-      "  longhaul rehearse smoke --recipe auto --set train.steps=100000 --faults 50");
+  rehearse->footer(kRehearseFooter);
   rehearse->callback([=, &run] { run = [=] { return run_rehearse(*arguments); }; });
 }
 

@@ -1,5 +1,6 @@
 #include "apps/longhaul/train/train_options.h"
 
+#include "apps/longhaul/command/list_option.h"
 #include "apps/longhaul/command/option_checks.h"
 #include "apps/longhaul/command/rate_option.h"
 #include "longhaul/base/file.h"
@@ -21,12 +22,8 @@ void add_collective_options(CLI::App& train, TrainCommandOptions& arguments) {
     collective->excludes(train.get_option(other));
   train.add_option("--recipe", arguments.recipe, "With --collective: the recipe (default: auto)")
       ->needs(collective);
-  train
-      .add_option("--set", arguments.settings,
-                  "With --collective: override a key of the scenario: table.key=value; repeatable")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all()
+  add_settings(train, arguments.settings,
+               "With --collective: override a key of the scenario: table.key=value; repeatable")
       ->needs(collective);
   train
       .add_option("--seed", arguments.seed,
@@ -40,67 +37,80 @@ void add_collective_options(CLI::App& train, TrainCommandOptions& arguments) {
       ->needs(collective);
 }
 
+void add_place_options(CLI::App& train, TrainCommandOptions& arguments) {
+  train.add_option("--invite", arguments.invite, "File that `longhaul keys invite` has made");
+  train.add_option("--hub", arguments.hub, "HOST:PORT of a hub without TLS, in place of an invite");
+  train.add_option("--name", arguments.name, "Name of this replica, with --hub");
+  train
+      .add_option("--slot", arguments.slot,
+                  "Which replica of the scenario to be, from 0 (default: the hub chooses)")
+      ->check(whole_number());
+  train.add_option("--data", arguments.data, "Where the data lies, in place of the scenario's");
+}
+
+void add_file_options(CLI::App& train, TrainCommandOptions& arguments) {
+  CLI::Option* save =
+      train.add_option("--save", arguments.save, "Write the model here at the end (safetensors)");
+  train
+      .add_flag("--force", arguments.is_forced,
+                "With --save: replace a file that Longhaul did not write, too")
+      ->needs(save);
+  train.add_option("--checkpoint", arguments.checkpoint,
+                   "Write checkpoints: into this directory, or to this file if it ends in "
+                   ".safetensors");
+  train.add_option("--checkpoint-every", arguments.checkpoint_every,
+                   "Steps (100) or time (30s) between checkpoints; the default is 30s");
+  train.add_flag("--resume", arguments.resume,
+                 "Go on from the checkpoint, if there is one (in ./longhaul-checkpoints, unless "
+                 "--checkpoint says otherwise)");
+}
+
+void add_course_options(CLI::App& train, TrainCommandOptions& arguments) {
+  train.add_option("--wait", arguments.wait,
+                   "How long to wait for a hub that does not answer, such as 10min; 0s: not at "
+                   "all (default: until Ctrl-C)");
+  train
+      .add_option("--threads", arguments.threads,
+                  "Threads of torch and codecs (default: those of the checkpoint that it goes on "
+                  "from, else all cores, or 1 if the hub is on this machine)")
+      ->check(CLI::Range(1, 256));
+  train.add_flag("--paced", arguments.is_paced,
+                 "Stand in for another machine: no step is shorter than the scenario's step_time");
+  train.add_option("--stamps", arguments.stamps,
+                   "Directory for copies of the shared model, one per evaluation");
+  add_rate(train, arguments.rate, "Send updates at this rate at most, such as 20mbit");
+  train.add_option("--book", arguments.book,
+                   "Write down what is submitted, merged and returned, for tests/e2e/books.py");
+  train
+      .add_flag("--evaluate", arguments.evaluate,
+                "Do not train: score the copies named on standard input, as STEP TIME FILE, and "
+                "remove them")
+      ->group("");  // of rehearsals
+}
+
+constexpr const char* kTrainFooter =
+    "Model, data and recipe come from the hub, or with --collective from a scenario. Ctrl-C\n"
+    "leaves the run in order; a second one ends at once. With --checkpoint or --resume the last\n"
+    "thing it does is to write a checkpoint, also if the hub is stopped before the last step. A\n"
+    "collective ends with any of its ranks; --resume goes on from its last checkpoint.\n\n"
+    "Exit codes: 0 the run is done, 1 it failed, 2 wrong use, 75 the hub was stopped (start it\n"
+    "again with --resume), 130 stopped by Ctrl-C.\n\n"
+    "Examples:\n"
+    "  longhaul train --invite berlin.invite --resume\n"
+    "  longhaul train --hub 127.0.0.1:7070 --name a\n"
+    "  srun longhaul train --collective fashion-wan --recipe auto --checkpoint /shared/run1";
+
 }  // namespace
 
 CLI::App* add_train_options(CLI::App& program, TrainCommandOptions& arguments) {
   CLI::App* train = program.add_subcommand("train", "Join a hub as a replica and train");
-  train->add_option("--invite", arguments.invite, "File that `longhaul keys invite` has made");
-  train->add_option("--hub", arguments.hub,
-                    "HOST:PORT of a hub without TLS, in place of an invite");
-  train->add_option("--name", arguments.name, "Name of this replica, with --hub");
-  train
-      ->add_option("--slot", arguments.slot,
-                   "Which replica of the scenario to be, from 0 (default: the hub chooses)")
-      ->check(whole_number());
-  train->add_option("--data", arguments.data, "Where the data lies, in place of the scenario's");
-  CLI::Option* save =
-      train->add_option("--save", arguments.save, "Write the model here at the end (safetensors)");
-  train
-      ->add_flag("--force", arguments.is_forced,
-                 "With --save: replace a file that Longhaul did not write, too")
-      ->needs(save);
-  train->add_option("--checkpoint", arguments.checkpoint,
-                    "Write checkpoints: into this directory, or to this file if it ends in "
-                    ".safetensors");
-  train->add_option("--checkpoint-every", arguments.checkpoint_every,
-                    "Steps (100) or time (30s) between checkpoints; the default is 30s");
-  train->add_flag("--resume", arguments.resume,
-                  "Go on from the checkpoint, if there is one (in ./longhaul-checkpoints, unless "
-                  "--checkpoint says otherwise)");
-  train->add_option("--wait", arguments.wait,
-                    "How long to wait for a hub that does not answer, such as 10min; 0s: not at "
-                    "all (default: until Ctrl-C)");
-  train
-      ->add_option("--threads", arguments.threads,
-                   "Threads of torch and codecs (default: those of the checkpoint that it goes on "
-                   "from, else all cores, or 1 if the hub is on this machine)")
-      ->check(CLI::Range(1, 256));
-  train->add_flag("--paced", arguments.is_paced,
-                  "Stand in for another machine: no step is shorter than the scenario's step_time");
-  train->add_option("--stamps", arguments.stamps,
-                    "Directory for copies of the shared model, one per evaluation");
-  add_rate(*train, arguments.rate, "Send updates at this rate at most, such as 20mbit");
-  train->add_option("--book", arguments.book,
-                    "Write down what is submitted, merged and returned, for tests/e2e/books.py");
-  train
-      ->add_flag("--evaluate", arguments.evaluate,
-                 "Do not train: score the copies named on standard input, as STEP TIME FILE, and "
-                 "remove them")
-      ->group("");  // of rehearsals
+  add_place_options(*train, arguments);
+  add_file_options(*train, arguments);
+  add_course_options(*train, arguments);
   add_collective_options(*train, arguments);
   train->add_flag("--json", arguments.json, "Events, one JSON object per line (docs/events.md)");
   add_log_options(*train, arguments.log);
-  train->footer(
-      "Model, data and recipe come from the hub, or with --collective from a scenario. Ctrl-C\n"
-      "leaves the run in order; a second one ends at once. With --checkpoint or --resume the last\n"
-      "thing it does is to write a checkpoint, also if the hub is stopped before the last step. A\n"
-      "collective ends with any of its ranks; --resume goes on from its last checkpoint.\n\n"
-      "Exit codes: 0 the run is done, 1 it failed, 2 wrong use, 75 the hub was stopped (start it\n"
-      "again with --resume), 130 stopped by Ctrl-C.\n\n"
-      "Examples:\n"
-      "  longhaul train --invite berlin.invite --resume\n"
-      "  longhaul train --hub 127.0.0.1:7070 --name a\n"
-      "  srun longhaul train --collective fashion-wan --recipe auto --checkpoint /shared/run1");
+  train->footer(kTrainFooter);
   return train;
 }
 
