@@ -7,6 +7,8 @@
 
 #include "longhaul/lab/links.h"
 #include "longhaul/lab/study.h"
+#include "longhaul/plan/planner.h"
+#include "longhaul/plan/step_time.h"
 #include "longhaul/session/exit_code.h"
 #include "longhaul/sync/target.h"
 
@@ -20,6 +22,31 @@ constexpr Seconds kEndLimit{60.0};  // without a word from anyone
 constexpr std::size_t kMostFailedStarts = 20;
 
 Error failed(const std::string& what) { return Error{ErrorCode::kIo, what}; }
+
+std::size_t enrolled_in(const nlohmann::ordered_json& status) {
+  std::size_t enrolled = 0;
+  if (!status.contains("replicas")) return enrolled;
+  for (const auto& replica : status.at("replicas"))
+    enrolled += replica.at("enrolled").get<bool>() ? 1U : 0U;
+  return enrolled;
+}
+
+// From the scenario alone.
+std::optional<Seconds> predicted_step_time(const Job& job, std::size_t parameters,
+                                           const LayerTable& layers) {
+  Conditions links;
+  for (const ReplicaOptions& replica : job.scenario.replicas)
+    links.push_back({.compute = replica.step_time,
+                     .latency = replica.link.latency,
+                     .up = replica.link.up,
+                     .down = replica.link.down});
+  const Recipe& recipe = job.recipe.recipe;
+  if (recipe.is_free) return Paces(links).computing();
+  const RoundSizes sizes(recipe.codec, parameters, links.size(), {}, recipe.means_down(), layers);
+  const Result<EngineOptions> options = engine_options(job, layers);
+  if (!options.ok()) return std::nullopt;  // the hub refuses it too
+  return make_planner(planner_options(*options), sizes)->first(links).step_time;
+}
 
 std::string name_of_replica(std::size_t slot) { return "replica-" + std::to_string(slot); }
 
@@ -58,7 +85,7 @@ Status Rehearsal::start() {
   if (failure) return failed(options_.directory.string() + ": " + failure.message());
   LONGHAUL_TRY(start_hub());
   LONGHAUL_TRY(start_evaluator());
-  view_.predicted_step_time = predicted_step_time();
+  view_.predicted_step_time = predicted_step_time(*job_, parameters_, layers_);
   return start_seats();
 }
 
@@ -230,14 +257,6 @@ Seconds Rehearsal::time() const {
   return started_ ? Seconds(Clock().now() - *started_) : Seconds(0);
 }
 
-bool Rehearsal::is_everyone_there() const {
-  if (!hub_ || !view_.status.contains("replicas")) return false;
-  std::size_t enrolled = 0;
-  for (const auto& replica : view_.status.at("replicas"))
-    enrolled += replica.at("enrolled").get<bool>() ? 1U : 0U;
-  return enrolled == seats_.size();
-}
-
 // Everyone is to be there: the last step is for all.
 void Rehearsal::end_if_done() {
   if (is_ending_) return;
@@ -246,7 +265,7 @@ void Rehearsal::end_if_done() {
   if (!is_done && run_.status == lab::RunStatus::kDone) return;
   if (faults_ && run_.status == lab::RunStatus::kDiverged) faults_->stop();
   if (faults_ && run_.status != lab::RunStatus::kDiverged &&
-      !(faults_->is_over(time()) && is_everyone_there()))
+      !(faults_->is_over(time()) && enrolled_in(view_.status) == seats_.size()))
     return;
   if (!hub_) return;  // it is to come back
   is_ending_ = true;

@@ -96,14 +96,11 @@ class Rehearsal {
   Status check_replica(std::size_t slot);
   [[nodiscard]] Status look_at(Child& child, const std::string& name, bool may_end) const;
   void end_if_done();
-  [[nodiscard]] bool is_everyone_there() const;
   [[nodiscard]] Seconds time() const;
 
   // rehearsal_faults.cpp
   Status begin(const Fault& fault);
   Status end(const Fault& fault);
-  void kill_hub();
-  void kill_replica(std::size_t slot);
 
   // rehearsal_events.cpp: what the processes tell, and what comes of it.
   void read(Child& child, const std::function<void(const nlohmann::ordered_json&)>& handler);
@@ -119,7 +116,6 @@ class Rehearsal {
   void note_round(const nlohmann::ordered_json& event);
   void note_rates();
   void fill_in_timeline();
-  [[nodiscard]] std::optional<Seconds> predicted_step_time() const;
   [[nodiscard]] bool has_finished() const;
   [[nodiscard]] Status check_end() const;
   Result<lab::RunResult> result();

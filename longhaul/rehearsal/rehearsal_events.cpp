@@ -4,11 +4,8 @@
 #include <limits>
 #include <numeric>
 
-#include "longhaul/job/job.h"
 #include "longhaul/lab/run_json.h"
 #include "longhaul/lab/timing.h"
-#include "longhaul/plan/planner.h"
-#include "longhaul/plan/step_time.h"
 #include "longhaul/rehearsal/rehearsal.h"
 #include "longhaul/sync/engine.h"
 #include "longhaul/sync/target.h"
@@ -128,22 +125,6 @@ void Rehearsal::on_evaluator(const Json& event) {
                               .accuracy = number(event, "accuracy")});
   const std::vector<double> smooth = smoothed_metric(job_->scenario.target, run_.evaluations);
   if (!smooth.empty()) view_.metric = smooth.back();
-}
-
-// From the scenario alone.
-std::optional<Seconds> Rehearsal::predicted_step_time() const {
-  Conditions links;
-  for (const ReplicaOptions& replica : job_->scenario.replicas)
-    links.push_back({.compute = replica.step_time,
-                     .latency = replica.link.latency,
-                     .up = replica.link.up,
-                     .down = replica.link.down});
-  const Recipe& recipe = job_->recipe;
-  if (recipe.is_free) return Paces(links).computing();
-  const RoundSizes sizes(recipe.codec, parameters_, links.size(), {}, recipe.means_down(), layers_);
-  const Result<EngineOptions> options = engine_options(*job_, layers_);
-  if (!options.ok()) return std::nullopt;  // the hub refuses it too
-  return make_planner(planner_options(*options), sizes)->first(links).step_time;
 }
 
 bool Rehearsal::has_finished() const {

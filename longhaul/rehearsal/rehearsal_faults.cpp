@@ -5,11 +5,14 @@
 
 namespace longhaul {
 
+// Events that a process had sent before it was killed count.
 Status Rehearsal::begin(const Fault& fault) {
   Seat& seat = seats_[fault.slot];
   switch (fault.kind) {
     case FaultKind::kKillReplica:
-      kill_replica(fault.slot);
+      seat.process->kill();
+      read(*seat.process, [&](const auto& event) { on_replica(fault.slot, event); });
+      seat.process.reset();
       break;
     case FaultKind::kStopReplica:
       seat.process->signal(SIGSTOP);
@@ -21,7 +24,11 @@ Status Rehearsal::begin(const Fault& fault) {
       seat.relay->drop_connections();
       break;
     case FaultKind::kKillHub:
-      kill_hub();
+      hub_->kill();
+      read(*hub_, [this](const auto& event) { on_hub(event); });
+      hub_.reset();
+      view_.status = nullptr;
+      audit_.on_new_hub();
       break;
   }
   return Done{};
@@ -43,22 +50,6 @@ Status Rehearsal::end(const Fault& fault) {
       return start_hub();
   }
   return Done{};
-}
-
-// Events that it had sent count.
-void Rehearsal::kill_replica(std::size_t slot) {
-  Seat& seat = seats_[slot];
-  seat.process->kill();
-  read(*seat.process, [this, slot](const auto& event) { on_replica(slot, event); });
-  seat.process.reset();
-}
-
-void Rehearsal::kill_hub() {
-  hub_->kill();
-  read(*hub_, [this](const auto& event) { on_hub(event); });
-  hub_.reset();
-  view_.status = nullptr;
-  audit_.on_new_hub();
 }
 
 }  // namespace longhaul
