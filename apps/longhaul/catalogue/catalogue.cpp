@@ -1,10 +1,10 @@
 // longhaul scenarios and longhaul recipes: what there is, and what it says.
 #include <algorithm>
-#include <array>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "apps/longhaul/command/command.h"
 #include "apps/longhaul/command/complain.h"
@@ -19,7 +19,7 @@ namespace {
 using CatalogueJson = nlohmann::ordered_json;
 
 struct CatalogueCommandOptions {
-  std::string name;  // empty: all of them
+  std::optional<std::string> name;  // none: all of them
   bool json = false;
 };
 
@@ -64,14 +64,14 @@ int list_scenarios(bool json) {
   return kExitDone;
 }
 
-int show_scenario(const CatalogueCommandOptions& arguments) {
+int show_scenario(const std::string& name, bool is_json) {
   const Catalogue known = catalogue();
-  const Result<Scenario> scenario = load_scenario(arguments.name, known, {});
+  const Result<Scenario> scenario = load_scenario(name, known, {});
   if (!scenario.ok()) return complain("scenarios show", scenario.error(), kExitWrongUse);
-  const std::filesystem::path path = scenario_path(arguments.name, known);
+  const std::filesystem::path path = scenario_path(name, known);
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (arguments.json) {
+  if (is_json) {
     CatalogueJson json = json_of_scenario(*scenario, path.string());
     json["text"] = text;
     print_catalogue(json);
@@ -149,8 +149,8 @@ int list_recipes(bool json) {
   return kExitDone;
 }
 
-int show_recipe(const CatalogueCommandOptions& arguments) {
-  const Result<Recipe> recipe = find_recipe(arguments.name);
+int show_recipe(const std::string& name, bool is_json) {
+  const Result<Recipe> recipe = find_recipe(name);
   if (!recipe.ok()) return complain("recipes show", recipe.error());
   CatalogueJson json = json_of_recipe(*recipe);
   const LocalSteps& local = recipe->local;
@@ -160,7 +160,7 @@ int show_recipe(const CatalogueCommandOptions& arguments) {
   json["outer_momentum"] = short_number(local.outer_momentum);
   json["outer_lr"] = short_number(local.outer_lr);
   if (local.outer_lr_by_replicas != nullptr) json["outer_lr"] = nullptr;
-  if (arguments.json) {
+  if (is_json) {
     print_catalogue(json);
     return kExitDone;
   }
@@ -171,46 +171,44 @@ int show_recipe(const CatalogueCommandOptions& arguments) {
     if (value.is_null() && key == "mixing") text = "none";
     std::cout << padded(key, 17) << text << '\n';
   }
-  std::cout << "\n\"chosen\": the planner chooses it. Change settings with --recipe '"
-            << arguments.name << ":key=value' or in [recipe." << arguments.name
-            << "]\n(docs/scenario.md lists the keys).\n";
+  std::cout << "\n\"chosen\": the planner chooses it. Change settings with --recipe '" << name
+            << ":key=value' or in [recipe." << name << "]\n(docs/scenario.md lists the keys).\n";
   return kExitDone;
 }
 
-// A command that lists, with a command below it that shows one.
-struct Shelf {
-  const char* name;
-  const char* summary;
-  const char* item;  // the argument of `show`
-  const char* show_summary;
-  int (*list)(bool json);
-  int (*show)(const CatalogueCommandOptions& arguments);
-};
+int run_scenarios(const CatalogueCommandOptions& arguments) {
+  return arguments.name ? show_scenario(*arguments.name, arguments.json)
+                        : list_scenarios(arguments.json);
+}
 
-constexpr std::array kShelves{
-    Shelf{"scenarios", "List the built-in scenarios, or show one", "scenario",
-          "Print the file of a scenario", list_scenarios, show_scenario},
-    Shelf{"recipes", "List the recipes (training methods), or show one", "recipe",
-          "Print all settings of a recipe", list_recipes, show_recipe},
-};
+int run_recipes(const CatalogueCommandOptions& arguments) {
+  return arguments.name ? show_recipe(*arguments.name, arguments.json)
+                        : list_recipes(arguments.json);
+}
+
+// `list` has `show` below it, whose argument is called `item`.
+void add_options(CLI::App* list, CLI::App* show, const char* item, Run& run,
+                 int (*run_command)(const CatalogueCommandOptions&)) {
+  const auto arguments = std::make_shared<CatalogueCommandOptions>();  // shared with the callbacks
+  list->require_subcommand(0, 1);
+  show->add_option(item, arguments->name, "Its name")->required();
+  for (CLI::App* command : {list, show}) {
+    command->add_flag("--json", arguments->json, "One JSON object in place of the text");
+    command->callback([=, &run] { run = [=] { return run_command(*arguments); }; });
+  }
+}
 
 }  // namespace
 
 void add_catalogue(CLI::App& program, Run& run) {
-  for (const Shelf& shelf : kShelves) {
-    const auto arguments =
-        std::make_shared<CatalogueCommandOptions>();  // shared with the callbacks
-    CLI::App* list = program.add_subcommand(shelf.name, shelf.summary);
-    list->require_subcommand(0, 1);
-    list->add_flag("--json", arguments->json, "One JSON object in place of the text");
-    CLI::App* show = list->add_subcommand("show", shelf.show_summary);
-    show->add_option(shelf.item, arguments->name, "Its name")->required();
-    show->add_flag("--json", arguments->json, "One JSON object in place of the text");
-    show->callback([=, &run] { run = [=] { return shelf.show(*arguments); }; });
-    list->callback([=, &run] {
-      if (list->get_subcommands().empty()) run = [=] { return shelf.list(arguments->json); };
-    });
-  }
+  CLI::App* scenarios =
+      program.add_subcommand("scenarios", "List the built-in scenarios, or show one");
+  add_options(scenarios, scenarios->add_subcommand("show", "Print the file of a scenario"),
+              "scenario", run, run_scenarios);
+  CLI::App* recipes =
+      program.add_subcommand("recipes", "List the recipes (training methods), or show one");
+  add_options(recipes, recipes->add_subcommand("show", "Print all settings of a recipe"), "recipe",
+              run, run_recipes);
 }
 
 }  // namespace longhaul::apps
