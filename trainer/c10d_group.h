@@ -20,8 +20,8 @@ class C10dGroup {
   C10dGroup(const C10dGroup&) = delete;
   C10dGroup& operator=(const C10dGroup&) = delete;
 
-  // An AllGather. A thread of its own tells the others that this rank is alive, and notices who is
-  // not: a gather ends within ten seconds after a rank is gone.
+  // An AllGather. Another thread tells the others that this rank is alive, and notices lost ranks.
+  // A gather ends within ten seconds after a rank is gone.
   Result<std::vector<ByteBuffer>> gather(ByteView own);
 
   // After the last gather of all ranks.

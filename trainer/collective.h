@@ -99,7 +99,7 @@ class Collective final : public Exchange, public Membership {
   AllGather gather_;
   const Clock& clock_;
   TimePoint start_;
-  // Of the training thread.
+  // Only the training thread touches these two.
   Seconds common_time_{};
   std::uint64_t kept_by_all_ = 0;
 

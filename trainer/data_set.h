@@ -15,7 +15,7 @@ struct InputShape {
   std::int64_t classes = 10;
 
   [[nodiscard]] bool is_text() const { return channels == 0; }
-  // Of all channels.
+  // Counts all channels.
   [[nodiscard]] std::int64_t pixels() const { return channels * height * width; }
   bool operator==(const InputShape&) const = default;
 };

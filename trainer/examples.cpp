@@ -11,7 +11,7 @@
 namespace longhaul::trainer {
 namespace {
 
-// What the model sees for each pixel value of each channel.
+// The input of the model for each pixel value, by channel.
 using Scale = std::array<std::array<float, 256>, 3>;
 
 Scale scale_of(const ImageData& data) {

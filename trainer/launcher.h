@@ -33,9 +33,9 @@ struct RankOptions {
 // LeaderWorkerSet. Fills in the launcher and the ranks. Errors are kInvalidArgument.
 Result<RankOptions> find_rank(const Environment& environment);
 
-// HOST:PORT where rank 0 waits for the others: MASTER_ADDR and MASTER_PORT, else `option`, else
-// the first host of the Slurm step with a port that follows from the job's number. Errors are
-// kInvalidArgument.
+// HOST:PORT where rank 0 waits for the others. MASTER_ADDR and MASTER_PORT name it, else `option`.
+// Else it is the first host of the Slurm step, with a port that follows from the job's number.
+// Errors are kInvalidArgument.
 Result<std::string> find_rendezvous(const Environment& environment, const std::string& option);
 
 // The first host of a Slurm list: "gpu[08-11,20],login1" begins with gpu08.

@@ -13,7 +13,7 @@
 
 namespace longhaul::trainer {
 
-// Of one layer.
+// The parameters of one layer.
 struct Weights {
   torch::Tensor weight;
   torch::Tensor bias;

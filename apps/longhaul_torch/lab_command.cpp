@@ -199,7 +199,7 @@ std::filesystem::path directory_of(const LabCommandOptions& arguments, const Sce
          (scenario.name + (arguments.replay.empty() ? "" : "-replay"));
 }
 
-// Of the run that was interrupted; nothing if there is none.
+// The checkpoint of the run that was interrupted; nothing if there is none.
 Result<std::optional<State>> checkpoint_in(const LabFiles& files, bool is_resumed) {
   if (!is_resumed) return std::optional<State>();
   Result<State> found = read_checkpoint(files.checkpoint());

@@ -24,7 +24,7 @@ Result<std::optional<State>> found_in(const std::filesystem::path& file) {
   return std::optional(std::move(state).value());
 }
 
-// Of a state that found_in() has returned.
+// Precondition: found_in() has returned it.
 std::uint64_t step_of(const std::optional<State>& found) {
   return found ? found->value<std::uint64_t>(kStep).value() : kNone;
 }

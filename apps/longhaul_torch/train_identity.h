@@ -1,4 +1,4 @@
-// What a checkpoint of a replica must be of to be of use to it.
+// The identity of a run: a replica resumes only from checkpoints that carry the same one.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What `train` tells while it runs: events for programs, or lines for people.
+// The output of `train` while it runs: events for programs, or lines for people.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ class TrainNews {
   [[nodiscard]] double time_s() const { return Seconds(clock_.now() - start_).count(); }
 
  private:
-  // What happens again and again is written a few times a minute only.
+  // Writes at most a few lines of a kind in a minute.
   void write_seldom(LogLevel level, const std::string& kind, const std::string& line);
   [[nodiscard]] std::string way_on(const Ending& rest) const;
 

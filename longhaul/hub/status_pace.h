@@ -1,8 +1,8 @@
 // Decides when a hub prints its next `status` event. Pure: status and time come in.
 //
-// A status that says what the last one did not say about who is here or what was refused is due at
-// once, but at most one a second. After it the gaps double, from a second up to `longest`: bytes,
-// rates and steps change all the time, and a run of weeks must not fill a disk with them.
+// A status with news about replicas or refusals is due at once, but at most one a second. After it
+// the gaps double, from a second up to `longest`. Bytes, rates and steps change all the time, and a
+// run of weeks must not fill a disk with them.
 #pragma once
 
 #include <algorithm>

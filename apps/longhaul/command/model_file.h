@@ -13,7 +13,7 @@
 
 namespace longhaul::apps {
 
-// What a model is of. What is not known stays empty.
+// The run that a model comes from. Unknown fields stay empty.
 struct ModelOrigin {
   std::string scenario;
   std::string recipe;

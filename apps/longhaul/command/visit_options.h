@@ -12,10 +12,10 @@ struct VisitCommandOptions {
   std::string invite;
   std::string hub;
   bool json = false;
-  // Of `status` alone.
+  // Only `status` has these.
   bool is_watching = false;
   std::string interval = "2s";
-  // Of `probe` alone.
+  // Only `probe` has these.
   std::string params;
   std::string step_time;
 };

@@ -1,4 +1,4 @@
-// What `longhaul plan` is asked for, read from the command line.
+// The options of `plan`: as written, and as parsed.
 #pragma once
 
 #include <string>
