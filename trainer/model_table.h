@@ -15,7 +15,7 @@
 
 namespace longhaul::trainer {
 
-class Model;  // trainer/models.h, which includes torch
+class Model;  // trainer/model.h, which includes torch
 
 // Options of a model by name.
 using ModelKnobs = std::map<std::string, double>;

@@ -1,62 +1,10 @@
-#include "trainer/models.h"
-
-#include <algorithm>
+// The models, and the one table of them.
 #include <cmath>
 #include <utility>
 
+#include "trainer/model.h"
+
 namespace longhaul::trainer {
-
-torch::Tensor Model::add(const std::string& name, torch::Tensor tensor) {
-  tensor.requires_grad_(true);
-  parameters_.push_back({name, tensor});
-  return tensor;
-}
-
-torch::Tensor Model::uniform(const std::string& name, const Shape& shape, double bound) {
-  torch::Tensor tensor = torch::empty(shape, torch::kFloat32);
-  std::span values(tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel()));
-  for (float& value : values) value = static_cast<float>((2 * random_.uniform() - 1) * bound);
-  return add(name, tensor);
-}
-
-torch::Tensor Model::normal(const std::string& name, const Shape& shape, double deviation) {
-  torch::Tensor tensor = torch::empty(shape, torch::kFloat32);
-  std::span values(tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel()));
-  for (float& value : values) value = static_cast<float>(random_.normal() * deviation);
-  return add(name, tensor);
-}
-
-torch::Tensor Model::constant(const std::string& name, const Shape& shape, double value) {
-  return add(name, torch::full(shape, value, torch::kFloat32));
-}
-
-namespace {
-
-double bound_for(std::int64_t inputs) { return std::sqrt(6 / static_cast<double>(inputs)); }
-
-}  // namespace
-
-Weights Model::linear_layer(const std::string& name, std::int64_t inputs, std::int64_t outputs) {
-  return {uniform(name + ".weight", {outputs, inputs}, bound_for(inputs)),
-          constant(name + ".bias", {outputs}, 0)};
-}
-
-Weights Model::conv_layer(const std::string& name, std::int64_t inputs, std::int64_t outputs,
-                          std::int64_t side) {
-  return {uniform(name + ".weight", {outputs, inputs, side, side}, bound_for(inputs * side * side)),
-          constant(name + ".bias", {outputs}, 0)};
-}
-
-Weights Model::norm_layer(const std::string& name, std::int64_t width) {
-  return {constant(name + ".weight", {width}, 1), constant(name + ".bias", {width}, 0)};
-}
-
-torch::Tensor Model::dropout(const torch::Tensor& input, double share) const {
-  if (share <= 0 || !generator_.defined()) return input;
-  const torch::Tensor kept = torch::empty_like(input.detach()).bernoulli_(1 - share, generator_);
-  return input * kept / (1 - share);
-}
-
 namespace {
 
 using torch::Tensor;
@@ -295,8 +243,11 @@ std::shared_ptr<Model> make_softmax(const InputShape& input, const ModelKnobs& /
   return make<Mlp>(input, {{"layers", 0}, {"width", 0}, {"dropout", 0}}, random);
 }
 
-const std::vector<ModelEntry>& table() {
-  static const ModelOption dropout{"dropout", 0, 0, 0.9, false, "share of activations left out"};
+constexpr ModelOption kDropout{"dropout", 0, 0, 0.9, false, "share of activations left out"};
+
+}  // namespace
+
+std::span<const ModelEntry> model_table() {
   static const std::vector<ModelEntry> entries{
       {.name = "softmax",
        .summary = "one linear layer",
@@ -308,7 +259,7 @@ const std::vector<ModelEntry>& table() {
        .reads_text = false,
        .options = {{"layers", 2, 1, 64, true, "hidden layers"},
                    {"width", 128, 1, 65536, true, "units of a hidden layer"},
-                   dropout},
+                   kDropout},
        .make = make<Mlp>},
       {.name = "cnn",
        .summary = "two 5 x 5 convolutions with pooling, two full layers",
@@ -332,14 +283,10 @@ const std::vector<ModelEntry>& table() {
                    {"width", 128, 1, 65536, true, "units of the residual stream"},
                    {"heads", 4, 1, 1024, true, "attention heads; divides width"},
                    {"context", 64, 1, 65536, true, "characters of a sample"},
-                   dropout},
+                   kDropout},
        .make = make<Gpt>},
   };
   return entries;
 }
-
-}  // namespace
-
-std::span<const ModelEntry> model_table() { return table(); }
 
 }  // namespace longhaul::trainer

@@ -13,7 +13,7 @@
 #include "longhaul/base/workers.h"
 #include "trainer/arena.h"
 #include "trainer/examples.h"
-#include "trainer/models.h"
+#include "trainer/model.h"
 #include "trainer/threads.h"
 
 namespace longhaul::trainer {

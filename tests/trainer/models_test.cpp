@@ -1,4 +1,4 @@
-#include "trainer/models.h"
+#include "trainer/model.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
