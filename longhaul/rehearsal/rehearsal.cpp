@@ -40,7 +40,7 @@ std::optional<Seconds> predicted_step_time(const Job& job, std::size_t parameter
                      .latency = replica.link.latency,
                      .up = replica.link.up,
                      .down = replica.link.down});
-  const Recipe& recipe = job.recipe.recipe;
+  const Recipe& recipe = job.recipe;
   if (recipe.is_free) return Paces(links).computing();
   const RoundSizes sizes(recipe.codec, parameters, links.size(), {}, recipe.means_down(), layers);
   const Result<EngineOptions> options = engine_options(job, layers);

@@ -107,23 +107,19 @@ Result<bool> serve(const HubCommandOptions& arguments, const v1::Task& task, Hub
   keep_freed_memory();
   raise_descriptor_limit();
   const Clock clock;
-  const Log log = Log(log_level(arguments.log)).named("hub");
+  const Log log = hub_log(arguments);
   if (arguments.directory.empty())
     log.warning("no --dir: if this hub crashes or is stopped, the run is lost");
   const auto lines = arguments.json ? std::make_shared<Lines>(kMostLines) : nullptr;
   const std::size_t start_with = setup.start_with;
-  const HubService::Options options{.task = task,
-                                    .steps = setup.training.steps,
-                                    .directory = arguments.directory,
-                                    .again = command_to_go_on(arguments)};
+  const std::uint64_t steps = setup.training.steps;
   const std::unique_ptr<Hub> hub = LONGHAUL_TRY(Hub::start(
       std::move(setup), clock, log,
       {.threads = all_cores(), .watcher = HubWatcher(lines, arguments.tells_rounds, log)}));
   const std::unique_ptr<GrpcServer> server = LONGHAUL_TRY(GrpcServer::start(server_options, *hub));
   LONGHAUL_TRY(arguments.directory.empty() ? Done{} : write_task(arguments.directory, task));
   tell_listening(arguments, server->port(), hub->status().is_started ? 0 : start_with, log);
-  const StatusPace pace(parse_duration(arguments.status_every).value());
-  return HubService(*hub, options, lines, pace, log).run();
+  return HubService(*hub, arguments, task, steps, lines).run();
 }
 
 int run_hub(const HubCommandOptions& arguments) {

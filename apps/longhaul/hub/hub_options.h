@@ -46,7 +46,12 @@ Result<access::Address> listening_address(const std::string& text);
 // The hub for `task`. Errors are wrong use, and name the option.
 Result<HubOptions> hub_options(const HubCommandOptions& arguments, const v1::Task& task);
 
-// The command that goes on with this run: the task is in the directory, all else is not.
+// The command that goes on with this run: the task is in the directory, all else is not. Empty:
+// none does.
 std::string command_to_go_on(const HubCommandOptions& arguments);
+
+inline Log hub_log(const HubCommandOptions& arguments) {
+  return Log(log_level(arguments.log)).named("hub");
+}
 
 }  // namespace longhaul::apps

@@ -53,7 +53,7 @@ void HubService::tell(const HubStatus& status, bool is_last) {
       std::cout << *line << '\n';
     std::cout << std::flush;
     if (pace_.is_due(status, clock_.now()) || is_last)
-      print_event("status", status_json(report_of(status, options_.task)));
+      print_event("status", status_json(report_of(status, task_)));
     return;
   }
   if (status.next_round == told_round_ || clock_.now() - told_ < kTellEvery) return;
@@ -88,11 +88,12 @@ void HubService::tell_end(const HubStatus& status) const {
     end.update({{"bytes_up", up}, {"bytes_down", down}, {"digest", status.digest}});
     return print_event("finished", end);
   }
-  const std::string next = options_.directory.empty() ? ""
-                                                      : "longhaul export " + options_.directory +
-                                                            " --out model.safetensors";
+  const std::string next =
+      arguments_.directory.empty()
+          ? ""
+          : "longhaul export " + arguments_.directory + " --out model.safetensors";
   std::cout << two_columns(
-      {{"ended", ending_text(cause_from(status.cause), status.steps, options_.steps)},
+      {{"ended", ending_text(cause_from(status.cause), status.steps, steps_)},
        {"score",
         status.evaluation ? evaluation_text(score_from(*status.evaluation).evaluation) : "none"},
        {"time",
@@ -122,10 +123,11 @@ void HubService::tell_of_stop(const HubStatus& status) const {
 void HubService::tell_of_rest(const HubStatus& status) const {
   const std::string where = status.is_started
                                 ? "stopped at round " + std::to_string(status.next_round) + " of " +
-                                      std::to_string(options_.steps)
+                                      std::to_string(steps_)
                                 : "stopped before the first step";
-  log_.info(where + (options_.again.empty() ? "; without --dir the run cannot go on"
-                                            : "; go on with `" + options_.again + '`'));
+  const std::string again = command_to_go_on(arguments_);
+  log_.info(where + (again.empty() ? "; without --dir the run cannot go on"
+                                   : "; go on with `" + again + '`'));
 }
 
 }  // namespace longhaul::apps

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "apps/longhaul/hub/hub_options.h"
 #include "longhaul/base/log.h"
 #include "longhaul/hub/hub.h"
 #include "longhaul/hub/hub_watcher.h"
@@ -15,19 +16,16 @@ namespace longhaul::apps {
 // Serves until every replica has finished, or someone interrupts.
 class HubService {
  public:
-  struct Options {
-    v1::Task task;
-    std::uint64_t steps = 0;  // of the run
-    std::string directory;    // of the run; empty: none
-    std::string again;        // the command that goes on with this run; empty: none does
-  };
-  // `pace` is that of the `status` events, if `lines` takes any.
-  HubService(Hub& hub, Options options, std::shared_ptr<Lines> lines, StatusPace pace, Log log)
+  // `steps`: of the run. Hub and arguments outlive it, and hub_options() accepted the arguments.
+  HubService(Hub& hub, const HubCommandOptions& arguments, v1::Task task, std::uint64_t steps,
+             std::shared_ptr<Lines> lines)
       : hub_(hub),
-        options_(std::move(options)),
+        arguments_(arguments),
+        task_(std::move(task)),
+        steps_(steps),
         lines_(std::move(lines)),
-        pace_(std::move(pace)),
-        log_(std::move(log)) {}
+        pace_(parse_duration(arguments.status_every).value()),
+        log_(hub_log(arguments)) {}
 
   // An error is the hub's: nothing goes on. False: it was interrupted.
   Result<bool> run();
@@ -43,9 +41,11 @@ class HubService {
   void tell_of_rest(const HubStatus& status) const;
 
   Hub& hub_;
-  Options options_;
+  const HubCommandOptions& arguments_;
+  v1::Task task_;
+  std::uint64_t steps_;
   std::shared_ptr<Lines> lines_;  // shared with the watcher
-  StatusPace pace_;
+  StatusPace pace_;               // of the `status` events, if `lines_` takes any
   Log log_;
   Clock clock_;
   Pacer pacer_;
