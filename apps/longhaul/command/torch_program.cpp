@@ -11,7 +11,7 @@
 #include <filesystem>
 
 #include "apps/longhaul/command/installed.h"
-#include "longhaul/access/owned_fd.h"
+#include "longhaul/base/owned_fd.h"
 
 namespace longhaul::apps {
 namespace {
@@ -65,10 +65,10 @@ Result<std::string> run_torch_program(const std::vector<std::string>& arguments)
   const std::string path = LONGHAUL_TRY(torch_program());
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("pipe");
-  const access::OwnedFd reading(ends[0]);
-  access::OwnedFd writing(ends[1]);
+  const OwnedFd reading(ends[0]);
+  OwnedFd writing(ends[1]);
   const Result<pid_t> child = spawn(path, arguments, writing.get());
-  writing = access::OwnedFd(-1);
+  writing = OwnedFd(-1);
   if (!child.ok()) return child.error();
   std::string output = read_all(reading.get());
   int status = 0;

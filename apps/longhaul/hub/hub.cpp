@@ -96,10 +96,7 @@ void tell_listening(const HubCommandOptions& arguments, int port, std::size_t aw
 Result<bool> serve(const HubCommandOptions& arguments, const v1::Task& task, HubOptions setup) {
   GrpcServer::Options server_options{.address = arguments.listen};
   if (!arguments.keys.empty()) {
-    const access::HubKeys keys =
-        LONGHAUL_TRY(access::load_hub_keys(arguments.keys, access::wall_now()));
-    server_options.tls =
-        TlsKeys{.authority = keys.ca_pem, .certificate = keys.certificate_pem, .key = keys.key_pem};
+    server_options.tls = LONGHAUL_TRY(access::load_hub_keys(arguments.keys, access::wall_now()));
     setup.admit = admission_by(arguments.keys);
   }
   const auto directory = LONGHAUL_TRY(own_directory(arguments.directory));
