@@ -15,6 +15,7 @@
 
 namespace longhaul::trainer {
 
+// A parameter with its name in the model.
 struct NamedParameter {
   std::string name;
   torch::Tensor tensor;

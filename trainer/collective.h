@@ -27,6 +27,7 @@
 
 namespace longhaul::trainer {
 
+// The run that the ranks of a collective share.
 struct CollectiveOptions {
   EngineOptions engine;        // `slot` is the rank, `replicas` the number of ranks
   std::size_t elements = 0;    // of the model

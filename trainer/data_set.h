@@ -22,6 +22,7 @@ struct InputShape {
 
 struct Examples;  // trainer/examples.h, which includes torch
 
+// A data set in memory, with its split.
 struct LoadedData {
   InputShape input;
   std::shared_ptr<const Examples> train;  // shared: learners may outlive the workload

@@ -15,6 +15,7 @@
 
 namespace longhaul::trainer {
 
+// Inputs and targets of one gradient.
 struct Batch {
   torch::Tensor input;
   torch::Tensor answers;  // int64, one per sample or one per position

@@ -13,6 +13,7 @@
 
 namespace longhaul::trainer {
 
+// Labelled images of one shape.
 struct Images {
   InputShape shape;
   std::vector<std::uint8_t> pixels;  // image by image, channel by channel, row by row
@@ -21,6 +22,7 @@ struct Images {
   [[nodiscard]] std::size_t count() const { return labels.size(); }
 };
 
+// Images to train with and images to test with.
 struct ImageData {
   Images train;
   Images test;

@@ -20,6 +20,7 @@ class Model;  // trainer/model.h, which includes torch
 // Options of a model by name.
 using ModelKnobs = std::map<std::string, double>;
 
+// One number that a model can be built with.
 struct ModelOption {
   std::string_view name;
   double default_value;
@@ -29,6 +30,7 @@ struct ModelOption {
   std::string_view meaning;
 };
 
+// A model that the trainer can build.
 struct ModelEntry {
   std::string_view name;
   std::string_view summary;

@@ -20,6 +20,7 @@
 
 namespace longhaul::trainer {
 
+// Model, data and seed of a workload.
 struct WorkloadOptions {
   std::string model = "cnn";
   ModelKnobs knobs{};  // those that differ from the default

@@ -23,6 +23,7 @@ Result<CertificateFacts> create_authority(const std::filesystem::path& directory
 inline constexpr int kInviteDays = 365;
 inline constexpr int kMostInviteDays = 3650;
 
+// Whom to invite, and for how long.
 struct InviteOptions {
   std::string name;
   std::string address;  // HOST:PORT at which the replica dials the hub
@@ -32,6 +33,7 @@ struct InviteOptions {
   std::filesystem::path file;  // empty: NAME.invite in the working directory
 };
 
+// An invitation that was written.
 struct Invited {
   std::filesystem::path file;
   std::string address;  // normal

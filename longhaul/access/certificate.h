@@ -15,6 +15,7 @@ namespace longhaul::access {
 // Written into the certificate as its only use: a replica's certificate cannot pose as the hub.
 enum class Role : std::uint8_t { kHub, kReplica };
 
+// The content of a certificate that was read.
 struct CertificateFacts {
   std::string common_name;
   std::vector<std::string> hosts;  // normal; of the hub

@@ -45,6 +45,7 @@ inline bool padding_is_zero(ByteView bytes, std::size_t used_bits) {
   return used_bits % 8 == 0 || (bytes.back() >> (used_bits % 8)) == std::byte{0};
 }
 
+// Appends numbers and bytes to a buffer, little-endian.
 class ByteWriter {
  public:
   void u8(std::uint8_t value) { put(value); }

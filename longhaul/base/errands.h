@@ -32,6 +32,7 @@ void run_errand(Errands& errands, Work work, End end) {
   });
 }
 
+// Does errands on a thread of its own.
 class ErrandThread final : public Errands {
  public:
   // `deliver` hands an end to the loop. It is called on the thread, and may wait for the loop.

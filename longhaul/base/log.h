@@ -14,6 +14,7 @@ class logger;
 
 namespace longhaul {
 
+// How much a log tells.
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError, kOff };
 
 Result<LogLevel> parse_log_level(std::string_view text);  // debug info warning error off

@@ -27,6 +27,7 @@
 
 namespace longhaul {
 
+// A std::mutex that clang's thread safety analysis knows.
 class CAPABILITY("mutex") Mutex {
  public:
   void lock() ACQUIRE() { mutex_.lock(); }

@@ -9,6 +9,7 @@
 
 namespace longhaul {
 
+// The kind of an error, for code that decides by it.
 enum class ErrorCode : std::uint8_t {
   kInvalidArgument,  // text that a user wrote and that cannot be read
   kCorruptPayload,   // bytes that do not follow the wire format
@@ -22,6 +23,7 @@ enum class ErrorCode : std::uint8_t {
 
 std::string_view name_of(ErrorCode code);
 
+// An error of the world: its kind, and a line for people.
 struct Error {
   ErrorCode code;
   std::string message;

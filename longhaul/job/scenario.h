@@ -29,6 +29,7 @@ struct Catalogue {
   std::vector<std::string> text_data;
 };
 
+// The table [model] of a scenario.
 struct ModelOptions {
   std::string name = "cnn";
   // Sizes that a model asks for; 0: the model's own.
@@ -38,6 +39,7 @@ struct ModelOptions {
   std::size_t context = 0;
 };
 
+// The table [data] of a scenario.
 struct DataOptions {
   std::string kind = "fashion-mnist";
   std::string path;           // empty: where the package puts it
@@ -48,6 +50,7 @@ struct DataOptions {
 // The end of a run.
 enum class StopAt : std::uint8_t { kSteps, kTarget };
 
+// The table [train] of a scenario.
 struct TrainOptions {
   std::size_t batch = 32;  // per replica
   double lr = 0.05;
@@ -65,6 +68,7 @@ struct TrainOptions {
   bool final_average = false;
 };
 
+// The table [eval] of a scenario.
 struct EvalOptions {
   std::size_t every = 10;
   std::size_t samples = 2000;
@@ -81,6 +85,7 @@ struct LinkOptions {
   Seconds markov_dwell{10};  // mean time until the rate changes
 };
 
+// One replica of a scenario, from a table [[replica]].
 struct ReplicaOptions {
   LinkOptions link;  // the scenario's, with this replica's own keys put over it
   Seconds step_time{0.06};
@@ -99,6 +104,7 @@ struct RecipeOptions {
   std::optional<double> residual_decay;
 };
 
+// A scenario file as it was read and checked.
 struct Scenario {
   std::string name;
   std::string title;

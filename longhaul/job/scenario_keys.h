@@ -37,6 +37,7 @@ struct Draft {
   RecipeOptions recipe;
 };
 
+// One key of a scenario: its place, its values, its meaning.
 struct ScenarioKey {
   std::string table;  // empty: top level; "recipe" stands for every [recipe.NAME]
   std::string name;

@@ -17,11 +17,13 @@ bool is_fixed_plan(const std::string& recipe);
 // The planner that knows the links.
 constexpr const char* kClairvoyant = "clairvoyant";
 
+// A recipe and its time to the target.
 struct Judged {
   std::string recipe;
   std::optional<double> time_s;  // to the target, mean over seeds; empty: not reached on all
 };
 
+// The recipes of a study beside the best fixed plan, in hindsight.
 struct Verdict {
   Judged best_fixed;  // the recipe is empty where no fixed plan reached the target on all seeds
   Judged clairvoyant;

@@ -14,12 +14,14 @@
 
 namespace longhaul::lab {
 
+// The loss of a step, with the time.
 struct StepPoint {
   std::size_t step = 0;
   Seconds time{};   // virtual time at which the slowest replica had finished it
   double loss = 0;  // mean of the replicas' batches
 };
 
+// The use that a replica made of a time span.
 enum class Activity : std::uint8_t { kCompute, kSend, kReceive, kWait };
 
 // For the time line: what one replica did from `begin` to `end`.
@@ -72,8 +74,10 @@ struct PlanPoint {
   std::string reason;
 };
 
+// How a run ended.
 enum class RunStatus : std::uint8_t { kDone, kDiverged, kInterrupted };
 
+// Everything that a run gave.
 struct RunResult {
   std::string recipe;    // as asked for, with its settings: "dd-ef-sgd:delay_steps=3"
   std::string settings;  // what a search chose for this run: "train.lr=0.05"; empty: no search

@@ -11,6 +11,7 @@
 
 namespace longhaul::lab {
 
+// The median of a figure over seeds, with its least and its most.
 struct Spread {
   double median = 0;
   double least = 0;
@@ -20,6 +21,7 @@ struct Spread {
 // Nothing where there are no values.
 std::optional<Spread> spread_of(std::vector<double> values);
 
+// The runs of one recipe with one setting, over seeds.
 struct Summary {
   std::string recipe;
   std::string settings;

@@ -27,6 +27,7 @@ struct RoundTrip {
 // waiting for others.
 void add_wait(const RoundTrip& trip, Seconds begin, Seconds end, TimeSpent& spent);
 
+// Turns the transfers of a run into time lines.
 class Timekeeper {
  public:
   // Writes into `run`, which outlives it. `latencies`: one way, by replica.

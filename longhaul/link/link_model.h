@@ -9,6 +9,7 @@
 
 namespace longhaul {
 
+// The rates of a link in both directions, and its latency.
 struct LinkModel {
   RateTrace up;
   RateTrace down;

@@ -10,11 +10,13 @@
 
 namespace longhaul {
 
+// A rate that holds for a while.
 struct RateStep {
   Seconds duration{};
   Bandwidth rate;
 };
 
+// A rate over time, piecewise constant.
 class RateTrace {
  public:
   // At least one step, each of positive length, and somewhere a rate above zero.

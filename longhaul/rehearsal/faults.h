@@ -14,6 +14,7 @@
 
 namespace longhaul {
 
+// The faults that a rehearsal can inject.
 enum class FaultKind : std::uint8_t {
   kKillReplica,  // SIGKILL; a new process of that name begins without a checkpoint
   kStopReplica,  // SIGSTOP, then SIGCONT
@@ -22,6 +23,7 @@ enum class FaultKind : std::uint8_t {
   kKillHub,      // SIGKILL; a new one goes on from the journal
 };
 
+// One fault: its kind, its target, its time.
 struct Fault {
   FaultKind kind = FaultKind::kDropLink;
   std::size_t slot = 0;  // of the replica; for the hub of no meaning
@@ -33,6 +35,7 @@ struct Fault {
 // "replica-2 stopped for 3.1s"
 std::string text_of(const Fault& fault);
 
+// How many faults to inject, and from which seed.
 struct FaultOptions {
   std::size_t count = 0;  // 0: none, unless `duration` asks for them
   Seconds duration{};     // faults go on for so long
@@ -41,6 +44,7 @@ struct FaultOptions {
   [[nodiscard]] bool is_wanted() const { return count > 0 || duration.count() > 0; }
 };
 
+// The faults of a rehearsal, as they come.
 class Faults {
  public:
   Faults(const FaultOptions& settings, std::size_t replicas);

@@ -34,6 +34,7 @@ struct RehearsalView {
   std::string fault;              // the last one
 };
 
+// One rehearsal, from the first process to the last.
 class Rehearsal {
  public:
   struct Options {

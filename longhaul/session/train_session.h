@@ -25,12 +25,14 @@ struct CheckpointOptions {
   Seconds time{30.0};
 };
 
+// How a session ended.
 enum class Ending : std::uint8_t {
   kFinished,
   kStopped,      // by the hub, before the last step
   kInterrupted,  // by Ctrl-C
 };
 
+// The connection, the job and the checkpoints of a session.
 struct SessionOptions {
   ClientOptions client;  // the session adds the place that a checkpoint gives it
   Job job;
@@ -42,6 +44,7 @@ struct SessionOptions {
   std::string book{};                 // a file, for tests; empty: none
 };
 
+// One replica's part in a run over a hub.
 class TrainSession {
  public:
   // All but the options outlive it.

@@ -9,6 +9,7 @@
 
 namespace longhaul::apps {
 
+// One option or argument of a command.
 struct CommandOption {
   std::string name;   // "--recipe"; of an argument, "scenario"
   std::string value;  // "TEXT"; empty: a flag
