@@ -33,7 +33,7 @@ void feed_and_mark(benchmark::State& state) {
   std::vector<float> residual = normal_values(count);
   const std::vector<float> increment(count, 1e-9F);
   std::vector<std::uint64_t> marks(kernels::mark_words(count));
-  for (auto _ : state) kernels::feed_and_mark(residual, {.increment = increment}, 2.6F, marks);
+  for (auto _ : state) kernels::feed_and_mark(residual, increment, 1.0F, 2.6F, marks);
   count_bytes(state, count);
 }
 BENCHMARK(feed_and_mark)->Apply(sizes);

@@ -14,7 +14,7 @@ CollectivePlanner::CollectivePlanner(const EngineOptions& options, std::size_t e
                                      Seconds computing)
     : planner_(make_planner(planner_options(options),
                             RoundSizes(options.recipe.codec, elements, options.replicas, {},
-                                       MeansDown::kForwarded, options.layers))),
+                                       WayDown::kForwarded, options.layers))),
       plan_(options.recipe.plan),
       ranks_(options.replicas, Measured{.up = RateEstimator(kTrustedDuration),
                                         .down = RateEstimator(kTrustedDuration)}),
@@ -64,7 +64,7 @@ std::optional<Decision> CollectivePlanner::round_closed(RoundId id,
   for (const WeightedPayload& one : sent)
     size.up = std::max(size.up, static_cast<double>(one.payload.size()));
   size.down = size.up * static_cast<double>(sent.size() - 1);
-  cost_.add({.step = id.step, .closed_at = clock_, .plan = plan_, .size = size}, now);
+  cost_.add(id.step, clock_, plan_, size, now);
   std::optional<Decision> decision = planner_->round_closed(facts_of(sent, mean, now, plan_));
   if (decision) plan_ = decision->plan;
   return decision;

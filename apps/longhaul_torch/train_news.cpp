@@ -50,7 +50,7 @@ void TrainNews::started(std::size_t slot, std::uint64_t step, std::size_t thread
 }
 
 void TrainNews::step(const StepFacts& facts, std::uint64_t done) {
-  const std::optional<RoundId>& round = facts.messages.round;
+  const std::optional<RoundId>& round = facts.merged;
   if (is_json_)
     return event("step", {{"step", done},
                           {"time_s", time_s()},
@@ -60,10 +60,10 @@ void TrainNews::step(const StepFacts& facts, std::uint64_t done) {
                           {"passes", facts.passes},
                           {"took_part", facts.stance == Stance::kTakePart},
                           {"computed_s", Seconds(facts.computed - start_).count()},
-                          {"sent_s", time_or_null(facts.messages.sent)},
+                          {"sent_s", time_or_null(facts.sent)},
                           {"mean_step", round ? Json(round->step) : Json()},
                           {"mean_part", round ? Json(round->part) : Json()},
-                          {"mean_s", time_or_null(facts.messages.mean)}});
+                          {"mean_s", time_or_null(facts.mean_arrived)}});
   computing_ += facts.computing;
   waiting_ += facts.waiting;
   rate_.add(clock_.now(), done);

@@ -23,11 +23,10 @@ void sum_tiles(std::span<const WeightedPayload> payloads, std::size_t elements, 
   for (const WeightedPayload& one : payloads) {
     if (!one.payload.empty()) LONGHAUL_CHECK_EQ(one.payload.view().elements(), elements);
   }
-  const std::vector<TileRange> ranges = split_tiles(tile_count(elements), workers);
-  workers.run(ranges.size(), [&](std::size_t i) {
+  run_tile_ranges(tile_count(elements), workers, [&](std::size_t tile, std::size_t end) {
     TileEntries scratch;
     std::vector<float> sum;
-    for (std::size_t tile = ranges[i].first; tile < ranges[i].end; ++tile) {
+    for (; tile < end; ++tile) {
       sum.assign(tile_size(tile, elements), 0.0F);
       for (const WeightedPayload& one : payloads) {
         if (!one.payload.empty()) one.payload.view().add_tile(tile, one.weight, sum, scratch);

@@ -19,47 +19,44 @@ std::size_t kept_in_all_chunks(std::size_t elements, double keep_ratio) {
 }
 
 // Feeds one tile and selects in each of its chunks while that is in L1.
-void select_in_chunks(std::span<float> residual, const kernels::Feed& feed, double keep_ratio,
-                      TileEntries& entries) {
+void select_in_chunks(const TakeOptions& request, std::size_t tile_first,
+                      std::span<const float> tile, TileEntries& entries) {
   entries.resize(0);
   std::uint32_t hint = 0x3F800000U;  // 1.0; each chunk hints where its neighbour's cut is
-  for (std::size_t first = 0; first < residual.size(); first += kChunkElements) {
-    const std::size_t here = std::min(kChunkElements, residual.size() - first);
-    const std::span chunk = residual.subspan(first, here);
-    kernels::feed(chunk, feed.part(first, here));
+  for (std::size_t first = 0; first < tile.size(); first += kChunkElements) {
+    const std::size_t here = std::min(kChunkElements, tile.size() - first);
+    const std::span chunk = request.feed(tile_first + first, here);
     const std::size_t before = entries.positions.size();
-    hint = select_top(chunk, kept_count(here, keep_ratio), hint, entries.positions);
+    hint = select_top(chunk, kept_count(here, request.keep_ratio), hint, entries.positions);
     for (std::uint16_t& position : std::span(entries.positions).subspan(before)) {
       position = static_cast<std::uint16_t>(position + first);
     }
   }
-  entries.gather(residual);
+  entries.gather(tile);
 }
 
 }  // namespace
 
-ByteBuffer ChunkTopK::take(const TakeOptions& request) {
+ByteBuffer take_top_of_chunks(const TakeOptions& request, ValueFormat format, Workers& workers) {
   const std::size_t elements = request.residual.size();
-  if (dense_is_smaller(format_, elements, kept_in_all_chunks(elements, request.keep_ratio))) {
-    return Dense(format_, workers_).take(request);
-  }
-  const PayloadHeader header{.kind = PayloadKind::kSparse, .format = format_, .elements = elements};
-  return write_tiles(header, {}, workers_,
+  if (dense_is_smaller(format, elements, kept_in_all_chunks(elements, request.keep_ratio)))
+    return take_dense(request, format, workers);
+  const PayloadHeader header{.kind = PayloadKind::kSparse, .format = format, .elements = elements};
+  return write_tiles(header, {}, workers,
                      [&](std::size_t tile, ByteWriter& out, TileEntries& entries) {
-                       const std::size_t size = tile_size(tile, elements);
-                       const std::span residual = request.residual.subspan(tile_begin(tile), size);
-                       select_in_chunks(residual, request.feed().part(tile_begin(tile), size),
-                                        request.keep_ratio, entries);
+                       const std::span residual =
+                           request.residual.subspan(tile_begin(tile), tile_size(tile, elements));
+                       select_in_chunks(request, tile_begin(tile), residual, entries);
                        write_positions(entries.positions, out);
-                       take_values(format_, entries, residual, out);
+                       take_values(format, entries, residual, out);
                      });
 }
 
-double ChunkTopK::expected_bytes(std::size_t elements, double keep_ratio) const {
+double chunk_top_k_bytes(ValueFormat format, std::size_t elements, double keep_ratio) {
   const std::size_t kept = kept_in_all_chunks(elements, keep_ratio);
-  if (dense_is_smaller(format_, elements, kept))
-    return Dense(format_, workers_).expected_bytes(elements, keep_ratio);
-  return expected_sparse_bytes(format_, elements, kept);
+  if (dense_is_smaller(format, elements, kept))
+    return static_cast<double>(dense_bytes(format, elements));
+  return expected_sparse_bytes(format, elements, kept);
 }
 
 }  // namespace longhaul

@@ -8,16 +8,9 @@ namespace longhaul {
 
 inline constexpr std::size_t kChunkElements = 4096;
 
-class ChunkTopK final : public Codec {
- public:
-  ChunkTopK(ValueFormat format, Workers& workers) : format_(format), workers_(workers) {}
+ByteBuffer take_top_of_chunks(const TakeOptions& request, ValueFormat format, Workers& workers);
 
-  [[nodiscard]] ByteBuffer take(const TakeOptions& request) override;
-  [[nodiscard]] double expected_bytes(std::size_t elements, double keep_ratio) const override;
-
- private:
-  ValueFormat format_;
-  Workers& workers_;
-};
+// The expected size of the payload.
+double chunk_top_k_bytes(ValueFormat format, std::size_t elements, double keep_ratio);
 
 }  // namespace longhaul

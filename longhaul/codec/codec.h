@@ -20,31 +20,37 @@
 
 namespace longhaul {
 
+// An update to take from. take() reads it from a residual and its increment. take_difference()
+// forms it while it is taken: how far a replica is from where the others know it to be, shared - Σ
+// announced - position.
 struct TakeOptions {
-  std::span<float> residual;  // e: in, what was held back so far; out, what is held back now
+  std::span<float> residual = {};  // e: in, what was held back so far; out, what is held back now
   std::span<const float> increment = {};  // g: added to the residual first; empty: nothing to add
   float residual_decay = 1.0F;            // the residual is multiplied by it before g is added
+
+  std::span<const float> shared = {};
+  std::span<const float> position = {};
+  std::span<const WeightedPayload> announced = {};  // payloads that are on their way
+  // If set: writes the position. Called once for each piece of it before that is read, from several
+  // threads. `preview` gives a few elements of what it will write.
+  std::function<void(std::size_t first, std::size_t count)> move = {};
+  std::function<void(std::size_t first, std::span<float> out)> preview = {};
+  float limit = std::numeric_limits<float>::infinity();  // an element as large as this is of no use
+
   double keep_ratio = 1.0;  // δ in (0, 1]; codecs that do not drop elements ignore it
   std::uint64_t seed = 0;   // equal on all replicas in one round, different between rounds
 
-  [[nodiscard]] kernels::Feed feed() const {
-    return {.increment = increment, .decay = residual_decay};
+  [[nodiscard]] bool is_difference() const { return !position.empty(); }
+  // Adds the increment to `count` elements of the residual from `first` on, and returns them.
+  std::span<float> feed(std::size_t first, std::size_t count) const {
+    const std::span part = residual.subspan(first, count);
+    kernels::feed(part, increment_of(first, count), residual_decay);
+    return part;
   }
-};
-
-// An update that is formed while it is taken: how far a replica is from where the others know it
-// to be, shared - Σ told - position.
-struct TakeDifference {
-  std::span<const float> shared;
-  std::span<const float> position;
-  std::span<const WeightedPayload> told;  // payloads that are on their way
-  // If set: writes the position. Called once for each piece of it before that is read, from several
-  // threads. `preview` gives a few elements of what it will write.
-  std::function<void(std::size_t first, std::size_t count)> move;
-  std::function<void(std::size_t first, std::span<float> out)> preview;
-  float limit = std::numeric_limits<float>::infinity();  // an element as large as this is of no use
-  double keep_ratio = 1.0;
-  std::uint64_t seed = 0;
+  // The increment of these elements; empty if there is none.
+  [[nodiscard]] std::span<const float> increment_of(std::size_t first, std::size_t count) const {
+    return increment.empty() ? increment : increment.subspan(first, count);
+  }
 };
 
 // The seed of a TakeOptions: different for every step and part, and for every seed of a study.
@@ -64,9 +70,9 @@ class Codec {
   // to.
   [[nodiscard]] virtual ByteBuffer take(const TakeOptions& request) = 0;
 
-  // The same for an update that stands nowhere: what the payload decodes to is told from now on.
-  // Empty, if an element is not below the limit.
-  [[nodiscard]] virtual ByteBuffer take_difference(const TakeDifference& request, Workers& workers);
+  // The same for a difference: what the payload decodes to counts as announced from now on. Empty,
+  // if an element is not below the limit.
+  [[nodiscard]] virtual ByteBuffer take_difference(const TakeOptions& request, Workers& workers);
 
   // Bytes that take() will give, for planning: exact where the size does not depend on the values.
   [[nodiscard]] virtual double expected_bytes(std::size_t elements, double keep_ratio) const = 0;

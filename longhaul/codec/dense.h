@@ -5,16 +5,9 @@
 
 namespace longhaul {
 
-class Dense final : public Codec {
- public:
-  Dense(ValueFormat format, Workers& workers) : format_(format), workers_(workers) {}
+ByteBuffer take_dense(const TakeOptions& request, ValueFormat format, Workers& workers);
 
-  [[nodiscard]] ByteBuffer take(const TakeOptions& request) override;
-  [[nodiscard]] double expected_bytes(std::size_t elements, double keep_ratio) const override;
-
- private:
-  ValueFormat format_;
-  Workers& workers_;
-};
+// The size of the payload.
+std::size_t dense_bytes(ValueFormat format, std::size_t elements);
 
 }  // namespace longhaul

@@ -4,6 +4,7 @@
 // means.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,27 +14,15 @@ namespace longhaul::kernels {
 // Element i of a sum goes to partial sum i % kLanes, whatever the width of the vectors.
 inline constexpr std::size_t kLanes = 16;
 
-// An addition to a residual before anything is taken from it: residual = decay·residual +
-// increment.
-struct Feed {
-  std::span<const float> increment;  // empty: nothing to add
-  float decay = 1.0F;
-
-  // The same for `count` elements from `first` on.
-  [[nodiscard]] Feed part(std::size_t first, std::size_t count) const {
-    return {.increment = increment.empty() ? increment : increment.subspan(first, count),
-            .decay = decay};
-  }
-};
-
 // Words of 64 marks that `elements` elements need; bit i % 64 of word i / 64 belongs to element i.
 constexpr std::size_t mark_words(std::size_t elements) { return (elements + 63) / 64; }
 
-void feed(std::span<float> residual, const Feed& feed);
+// residual = decay·residual + increment. An empty increment adds nothing.
+void feed(std::span<float> residual, std::span<const float> increment, float decay = 1.0F);
 
 // Feeds, and marks the elements with |residual| >= threshold. Marks beyond the end are zero.
-void feed_and_mark(std::span<float> residual, const Feed& feed, float threshold,
-                   std::span<std::uint64_t> marks);
+void feed_and_mark(std::span<float> residual, std::span<const float> increment, float decay,
+                   float threshold, std::span<std::uint64_t> marks);
 
 // Marks without changing anything.
 void mark(std::span<const float> values, float threshold, std::span<std::uint64_t> marks);
@@ -50,11 +39,8 @@ std::size_t set_bits(std::span<const std::byte> bits, std::span<std::uint16_t> p
 
 std::size_t count_at_least(std::span<const float> values, float threshold);
 
-struct Range {
-  float min_magnitude = 0.0F;
-  float max_magnitude = 0.0F;
-};
-Range magnitude_range(std::span<const float> values);
+// The smallest and the largest magnitude; 0 and 0 if there are no values.
+std::ranges::minmax_result<float> magnitude_range(std::span<const float> values);
 
 // The largest magnitude; infinity if there is a NaN.
 float largest_magnitude(std::span<const float> values);

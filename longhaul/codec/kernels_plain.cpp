@@ -27,17 +27,17 @@ float fold_lanes(std::array<float, kLanes> lanes) {
   return lanes[0];
 }
 
-void feed(std::span<float> residual, const Feed& feed) {
-  if (feed.decay == 1.0F && feed.increment.empty()) return;
+void feed(std::span<float> residual, std::span<const float> increment, float decay) {
+  if (decay == 1.0F && increment.empty()) return;
   for (std::size_t i = 0; i < residual.size(); ++i) {
-    if (feed.decay != 1.0F) residual[i] *= feed.decay;
-    if (!feed.increment.empty()) residual[i] += feed.increment[i];
+    if (decay != 1.0F) residual[i] *= decay;
+    if (!increment.empty()) residual[i] += increment[i];
   }
 }
 
-void feed_and_mark(std::span<float> residual, const Feed& feed, float threshold,
-                   std::span<std::uint64_t> marks) {
-  plain::feed(residual, feed);
+void feed_and_mark(std::span<float> residual, std::span<const float> increment, float decay,
+                   float threshold, std::span<std::uint64_t> marks) {
+  plain::feed(residual, increment, decay);
   std::fill_n(marks.begin(), mark_words(residual.size()), 0U);
   for (std::size_t i = 0; i < residual.size(); ++i) {
     marks[i / 64] |= std::uint64_t{magnitude(residual[i]) >= threshold} << (i % 64);
@@ -47,7 +47,7 @@ void feed_and_mark(std::span<float> residual, const Feed& feed, float threshold,
 float difference_and_mark(std::span<const float> a, std::span<const float> b, std::span<float> out,
                           float threshold, std::span<std::uint64_t> marks) {
   plain::difference(a, b, out);
-  plain::feed_and_mark(out, {}, threshold, marks);
+  plain::feed_and_mark(out, {}, 1.0F, threshold, marks);
   return plain::largest_magnitude(out);
 }
 
@@ -71,14 +71,15 @@ float largest_magnitude(std::span<const float> values) {
   return std::bit_cast<float>(std::min(largest, kInfinityBits));
 }
 
-Range magnitude_range(std::span<const float> values) {
-  if (values.empty()) return {};
-  Range range{.min_magnitude = magnitude(values[0]), .max_magnitude = magnitude(values[0])};
+std::ranges::minmax_result<float> magnitude_range(std::span<const float> values) {
+  if (values.empty()) return {.min = 0.0F, .max = 0.0F};
+  float least = magnitude(values[0]);
+  float most = least;
   for (const float v : values) {
-    range.min_magnitude = std::min(range.min_magnitude, magnitude(v));
-    range.max_magnitude = std::max(range.max_magnitude, magnitude(v));
+    least = std::min(least, magnitude(v));
+    most = std::max(most, magnitude(v));
   }
-  return range;
+  return {.min = least, .max = most};
 }
 
 float sum_of_magnitudes(std::span<const float> values) {

@@ -1,6 +1,7 @@
 // The kernels of kernels.h in plain C++: their meaning, their tails, and what tests compare with.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -9,14 +10,14 @@
 
 namespace longhaul::kernels::plain {
 
-void feed(std::span<float> residual, const Feed& feed);
-void feed_and_mark(std::span<float> residual, const Feed& feed, float threshold,
-                   std::span<std::uint64_t> marks);
+void feed(std::span<float> residual, std::span<const float> increment, float decay);
+void feed_and_mark(std::span<float> residual, std::span<const float> increment, float decay,
+                   float threshold, std::span<std::uint64_t> marks);
 float difference_and_mark(std::span<const float> a, std::span<const float> b, std::span<float> out,
                           float threshold, std::span<std::uint64_t> marks);
 std::size_t set_bits(std::span<const std::byte> bits, std::span<std::uint16_t> positions);
 std::size_t count_at_least(std::span<const float> values, float threshold);
-Range magnitude_range(std::span<const float> values);
+std::ranges::minmax_result<float> magnitude_range(std::span<const float> values);
 float largest_magnitude(std::span<const float> values);
 float sum_of_magnitudes(std::span<const float> values);
 Tail tail_of_magnitudes(std::span<const float> values, float cut);

@@ -11,21 +11,69 @@
 namespace longhaul {
 namespace {
 
-struct Shape {
-  std::uint32_t rows = 0;
-  std::uint32_t columns = 0;
-};
-
 // The first dimension against all others, as PowerSGD does with convolutions.
-Shape matrix_shape(const Layer& layer) {
-  const auto columns_of = [](std::size_t count, std::size_t rows) {
-    return static_cast<std::uint32_t>(count / rows);
-  };
-  if (layer.shape.size() < 2 || layer.count == 0)
-    return {.rows = 1, .columns = columns_of(layer.count, 1)};
+std::uint32_t rows_of(const Layer& layer) {
+  if (layer.shape.size() < 2 || layer.count == 0) return 1;
   const auto rows = static_cast<std::size_t>(layer.shape[0]);
   LONGHAUL_CHECK(rows > 0 && layer.count % rows == 0);
-  return {.rows = static_cast<std::uint32_t>(rows), .columns = columns_of(layer.count, rows)};
+  return static_cast<std::uint32_t>(rows);
+}
+
+// Where the factors of a matrix begin: the left one among all left ones, the right one among all
+// right ones. An empty table stands for one vector, which gains nothing.
+std::vector<FactoredMatrix> matrices_of(const LayerTable& layers, std::uint32_t rank) {
+  std::vector<FactoredMatrix> matrices;
+  std::size_t begin = 0;
+  std::size_t left = 0;
+  std::size_t right = 0;
+  for (const Layer& layer : layers) {
+    LONGHAUL_CHECK_EQ(layer.offset, begin);
+    const std::uint32_t rows = rows_of(layer);
+    const auto columns = static_cast<std::uint32_t>(layer.count / rows);
+    const std::uint32_t used = std::min({rank, rows, columns});
+    const bool gains = (std::size_t{rows} + columns) * used < layer.count;
+    matrices.push_back({.begin = begin,
+                        .rows = rows,
+                        .columns = columns,
+                        .rank = gains ? used : 0,
+                        .left = left,
+                        .right = right});
+    begin += layer.count;
+    if (!gains) continue;
+    left += std::size_t{used} * rows;
+    right += std::size_t{used} * columns;
+  }
+  std::erase_if(matrices, [](const FactoredMatrix& matrix) { return matrix.columns == 0; });
+  return matrices;
+}
+
+std::size_t left_floats(std::span<const FactoredMatrix> matrices) {
+  if (matrices.empty()) return 0;
+  return matrices.back().left + std::size_t{matrices.back().rank} * matrices.back().rows;
+}
+
+std::size_t right_floats(std::span<const FactoredMatrix> matrices) {
+  if (matrices.empty()) return 0;
+  return matrices.back().right + std::size_t{matrices.back().rank} * matrices.back().columns;
+}
+
+// Those of an update: without layers it is one vector.
+std::vector<FactoredMatrix> matrices_in(std::size_t elements,
+                                        const std::vector<FactoredMatrix>& known) {
+  if (!known.empty()) {
+    LONGHAUL_CHECK_EQ(elements, known.back().begin + known.back().count());
+    return known;
+  }
+  if (elements == 0) return {};
+  LONGHAUL_CHECK_LE(elements, std::size_t{std::numeric_limits<std::uint32_t>::max()});
+  return {{.rows = 1, .columns = static_cast<std::uint32_t>(elements)}};
+}
+
+double factor_bytes(std::span<const FactoredMatrix> matrices, ValueFormat format) {
+  std::size_t values = 0;
+  for (const FactoredMatrix& matrix : matrices) values += matrix.values();
+  return static_cast<double>(kPayloadHeaderBytes + 4 + 12 * matrices.size() +
+                             value_bytes(format, values));
 }
 
 // A fixed start that is not orthogonal to anything in particular.
@@ -38,7 +86,7 @@ float start_value(std::size_t i) {
 // vanish. False, and all zeros, where that cannot be done.
 bool scale_to_one(std::span<float> column) {
   const bool finite = kernels::first_non_finite(column) == column.size();
-  const float largest = finite ? kernels::magnitude_range(column).max_magnitude : 0.0F;
+  const float largest = finite ? kernels::largest_magnitude(column) : 0.0F;
   for (float& v : column) v = largest > 0.0F ? v / largest : 0.0F;
   return largest > 0.0F;
 }
@@ -56,7 +104,7 @@ void remember(std::span<const float> right, std::size_t length, std::span<float>
 // a little larger once they are rounded.
 bool product_is_safe(std::span<const float> factor, std::size_t rank) {
   if (kernels::first_non_finite(factor) < factor.size()) return false;
-  const float largest = kernels::magnitude_range(factor).max_magnitude;
+  const float largest = kernels::largest_magnitude(factor);
   return largest < 0.25F * std::numeric_limits<float>::max() / static_cast<float>(rank);
 }
 
@@ -81,7 +129,7 @@ void orthonormalise(std::span<float> columns, std::size_t length) {
 }
 
 // Matrix · basis: one column of `rows` for each of the basis.
-std::vector<float> times(const MatrixLayout::Matrix& matrix, std::span<const float> values,
+std::vector<float> times(const FactoredMatrix& matrix, std::span<const float> values,
                          std::span<const float> basis) {
   const std::size_t rows = matrix.rows;
   const std::size_t columns = matrix.columns;
@@ -96,8 +144,8 @@ std::vector<float> times(const MatrixLayout::Matrix& matrix, std::span<const flo
 }
 
 // Matrixᵀ · basis.
-std::vector<float> transposed_times(const MatrixLayout::Matrix& matrix,
-                                    std::span<const float> values, std::span<const float> basis) {
+std::vector<float> transposed_times(const FactoredMatrix& matrix, std::span<const float> values,
+                                    std::span<const float> basis) {
   const std::size_t rows = matrix.rows;
   const std::size_t columns = matrix.columns;
   std::vector<float> product(matrix.rank * columns, 0.0F);
@@ -124,18 +172,18 @@ void make_basis(std::span<float> columns, std::size_t length) {
 }
 
 using AppendFactors =
-    std::function<void(const MatrixLayout::Matrix&, std::span<const float>, std::vector<float>&)>;
+    std::function<void(const FactoredMatrix&, std::span<const float>, std::vector<float>&)>;
 
 // The factors of all matrices as one payload, whose values leave the residual.
-ByteBuffer take_factors(const TakeOptions& request, const MatrixLayout& layout, ValueFormat format,
-                        const AppendFactors& append) {
+ByteBuffer take_factors(const TakeOptions& request, const std::vector<FactoredMatrix>& known,
+                        ValueFormat format, const AppendFactors& append) {
   const std::size_t elements = request.residual.size();
-  kernels::feed(request.residual, request.feed());
-  const std::vector<MatrixLayout::Matrix> matrices = layout.of(elements);
+  request.feed(0, elements);
+  const std::vector<FactoredMatrix> matrices = matrices_in(elements, known);
   ByteWriter out;
   std::vector<float> factors;
   out.u32(static_cast<std::uint32_t>(matrices.size()));
-  for (const MatrixLayout::Matrix& matrix : matrices) {
+  for (const FactoredMatrix& matrix : matrices) {
     out.u32(matrix.rows);
     out.u32(matrix.columns);
     out.u32(matrix.rank);
@@ -163,58 +211,35 @@ void append_both(std::span<const float> left, std::span<const float> right,
 
 }  // namespace
 
-MatrixLayout::MatrixLayout(std::uint32_t rank, const LayerTable& layers) {
-  std::size_t begin = 0;
-  for (const Layer& layer : layers) {
-    LONGHAUL_CHECK_EQ(layer.offset, begin);
-    const auto [rows, columns] = matrix_shape(layer);
-    const std::uint32_t used = std::min({rank, rows, columns});
-    const bool gains = (std::size_t{rows} + columns) * used < layer.count;
-    matrices_.push_back({.begin = begin,
-                         .rows = rows,
-                         .columns = columns,
-                         .rank = gains ? used : 0,
-                         .left = left_,
-                         .right = right_});
-    begin += layer.count;
-    if (!gains) continue;
-    left_ += std::size_t{used} * rows;
-    right_ += std::size_t{used} * columns;
+LowRank::LowRank(const CodecOptions& options, const LayerTable& layers)
+    : options_(options), matrices_(matrices_of(layers, options.rank)) {
+  LONGHAUL_CHECK(options.values == ValueFormat::kFp32 || options.values == ValueFormat::kBf16);
+  if (options.kind == CodecKind::kLowRank) {
+    state_.resize(right_floats(matrices_));
+    for (std::size_t i = 0; i < state_.size(); ++i) state_[i] = start_value(i);
+    return;
   }
-  std::erase_if(matrices_, [](const Matrix& matrix) { return matrix.columns == 0; });
-}
-
-std::vector<MatrixLayout::Matrix> MatrixLayout::of(std::size_t elements) const {
-  if (!matrices_.empty()) {
-    LONGHAUL_CHECK_EQ(elements, matrices_.back().begin + matrices_.back().count());
-    return matrices_;
+  state_.resize(left_floats(matrices_) + right_floats(matrices_) + 1);
+  for (const FactoredMatrix& matrix : matrices_) {
+    if (matrix.rank == 0) continue;
+    make_basis(left_of(matrix), matrix.rows);
+    make_basis(right_of(matrix), matrix.columns);
   }
-  if (elements == 0) return {};
-  LONGHAUL_CHECK_LE(elements, std::size_t{std::numeric_limits<std::uint32_t>::max()});
-  return {{.rows = 1, .columns = static_cast<std::uint32_t>(elements)}};
 }
 
-double MatrixLayout::expected_bytes(std::size_t elements, ValueFormat format) const {
-  std::size_t bytes = kPayloadHeaderBytes + 4;
-  std::size_t values = 0;
-  for (const Matrix& matrix : of(elements)) {
-    const std::size_t sides = std::size_t{matrix.rows} + matrix.columns;
-    values += matrix.rank == 0 ? matrix.count() : sides * matrix.rank;
-    bytes += 12;
-  }
-  return static_cast<double>(bytes + value_bytes(format, values));
+std::span<float> LowRank::left_of(const FactoredMatrix& matrix) {
+  LONGHAUL_CHECK(shares_state());
+  return std::span(state_).subspan(matrix.left, std::size_t{matrix.rank} * matrix.rows);
 }
 
-LowRank::LowRank(std::uint32_t rank, ValueFormat format, const LayerTable& layers)
-    : format_(format), layout_(rank, layers), bases_(layout_.right_floats()) {
-  LONGHAUL_CHECK(format == ValueFormat::kFp32 || format == ValueFormat::kBf16);
-  for (std::size_t i = 0; i < bases_.size(); ++i) bases_[i] = start_value(i);
+std::span<float> LowRank::right_of(const FactoredMatrix& matrix) {
+  const std::size_t first = shares_state() ? left_floats(matrices_) : 0;
+  return std::span(state_).subspan(first + matrix.right, std::size_t{matrix.rank} * matrix.columns);
 }
 
-void LowRank::append_factors(const Matrix& matrix, std::span<const float> values,
-                             std::vector<float>& factors) {
-  const std::span basis =
-      std::span(bases_).subspan(matrix.right, std::size_t{matrix.rank} * matrix.columns);
+void LowRank::append_own_factors(const FactoredMatrix& matrix, std::span<const float> values,
+                                 std::vector<float>& factors) {
+  const std::span basis = right_of(matrix);
   std::vector<float> left = times(matrix, values, basis);
   orthonormalise(left, matrix.rows);
   std::vector<float> right = transposed_times(matrix, values, left);
@@ -227,62 +252,35 @@ void LowRank::append_factors(const Matrix& matrix, std::span<const float> values
   append_both(left, right, factors);
 }
 
+void LowRank::append_shared_factors(const FactoredMatrix& matrix, std::span<const float> values,
+                                    std::vector<float>& factors) {
+  const bool is_left_fixed = std::fmod(state_.back(), 2.0F) == 1.0F;
+  const std::span<const float> left = left_of(matrix);
+  const std::span<const float> right = right_of(matrix);
+  std::vector<float> free =
+      is_left_fixed ? transposed_times(matrix, values, left) : times(matrix, values, right);
+  if (!product_is_safe(free, matrix.rank)) std::ranges::fill(free, 0.0F);
+  append_both(is_left_fixed ? left : free, is_left_fixed ? free : right, factors);
+}
+
 ByteBuffer LowRank::take(const TakeOptions& request) {
-  return take_factors(
-      request, layout_, format_,
-      [this](const Matrix& matrix, std::span<const float> values, std::vector<float>& factors) {
-        append_factors(matrix, values, factors);
-      });
+  return take_factors(request, matrices_, options_.values,
+                      [this](const FactoredMatrix& matrix, std::span<const float> values,
+                             std::vector<float>& factors) {
+                        if (shares_state()) return append_shared_factors(matrix, values, factors);
+                        append_own_factors(matrix, values, factors);
+                      });
 }
 
 double LowRank::expected_bytes(std::size_t elements, double /*keep_ratio*/) const {
-  return layout_.expected_bytes(elements, format_);
-}
-
-SharedLowRank::SharedLowRank(std::uint32_t rank, ValueFormat format, const LayerTable& layers)
-    : format_(format),
-      layout_(rank, layers),
-      state_(layout_.left_floats() + layout_.right_floats() + 1) {
-  LONGHAUL_CHECK(format == ValueFormat::kFp32 || format == ValueFormat::kBf16);
-  for (const Matrix& matrix : layout_.matrices()) {
-    if (matrix.rank == 0) continue;
-    make_basis(left_of(matrix), matrix.rows);
-    make_basis(right_of(matrix), matrix.columns);
-  }
-}
-
-std::span<float> SharedLowRank::left_of(const Matrix& matrix) {
-  return std::span(state_).subspan(matrix.left, std::size_t{matrix.rank} * matrix.rows);
-}
-
-std::span<float> SharedLowRank::right_of(const Matrix& matrix) {
-  return std::span(state_).subspan(layout_.left_floats() + matrix.right,
-                                   std::size_t{matrix.rank} * matrix.columns);
-}
-
-ByteBuffer SharedLowRank::take(const TakeOptions& request) {
-  const bool is_left_fixed = std::fmod(state_.back(), 2.0F) == 1.0F;
-  return take_factors(
-      request, layout_, format_,
-      [&](const Matrix& matrix, std::span<const float> values, std::vector<float>& factors) {
-        const std::span<const float> left = left_of(matrix);
-        const std::span<const float> right = right_of(matrix);
-        std::vector<float> free =
-            is_left_fixed ? transposed_times(matrix, values, left) : times(matrix, values, right);
-        if (!product_is_safe(free, matrix.rank)) std::ranges::fill(free, 0.0F);
-        append_both(is_left_fixed ? left : free, is_left_fixed ? free : right, factors);
-      });
-}
-
-double SharedLowRank::expected_bytes(std::size_t elements, double /*keep_ratio*/) const {
-  return layout_.expected_bytes(elements, format_);
+  return factor_bytes(matrices_in(elements, matrices_), options_.values);
 }
 
 // A step of power iteration with the mean. A mean of zeros spans nothing, so there is nothing to
 // learn.
-void SharedLowRank::learn(std::span<const float> mean) {
-  if (kernels::magnitude_range(mean).max_magnitude == 0.0F) return;
-  for (const Matrix& matrix : layout_.matrices()) {
+void LowRank::learn(std::span<const float> mean) {
+  if (!shares_state() || kernels::largest_magnitude(mean) == 0.0F) return;
+  for (const FactoredMatrix& matrix : matrices_) {
     if (matrix.rank == 0) continue;
     const std::span<const float> values = mean.subspan(matrix.begin, matrix.count());
     std::vector<float> left = times(matrix, values, right_of(matrix));
@@ -297,67 +295,63 @@ void SharedLowRank::learn(std::span<const float> mean) {
 
 namespace {
 
-using Block = LowRankBody::Block;
-
-bool are_alike(const Block& a, const Block& b) {
+bool are_alike(const FactoredMatrix& a, const FactoredMatrix& b) {
   return a.rows == b.rows && a.columns == b.columns && a.rank == b.rank;
 }
 
-std::span<const float> factor_of(const LowRankBody& body, const Block& block, bool is_left) {
-  const std::size_t left = std::size_t{block.rank} * block.rows;
-  const std::size_t right = std::size_t{block.rank} * block.columns;
-  return std::span(body.factors)
-      .subspan(block.first_value + (is_left ? 0 : left), is_left ? left : right);
+std::span<const float> factor_of(const PayloadView& payload, const FactoredMatrix& matrix,
+                                 bool is_left) {
+  const std::size_t first = is_left ? matrix.left : matrix.right;
+  return payload.factors().subspan(
+      first, std::size_t{matrix.rank} * (is_left ? matrix.rows : matrix.columns));
 }
 
 // Is that factor of every matrix the same in all of them?
-bool have_in_common(std::span<const LowRankBody* const> bodies, bool is_left) {
-  const LowRankBody& first = *bodies.front();
-  return std::ranges::all_of(bodies, [&](const LowRankBody* body) {
-    for (std::size_t i = 0; i < first.blocks.size(); ++i) {
-      if (!std::ranges::equal(factor_of(*body, body->blocks[i], is_left),
-                              factor_of(first, first.blocks[i], is_left)))
-        return false;
-    }
-    return true;
+bool have_in_common(std::span<const PayloadView* const> payloads, bool is_left) {
+  const PayloadView& first = *payloads.front();
+  return std::ranges::all_of(payloads, [&](const PayloadView* payload) {
+    return std::ranges::all_of(first.matrices(), [&](const FactoredMatrix& matrix) {
+      return std::ranges::equal(factor_of(*payload, matrix, is_left),
+                                factor_of(first, matrix, is_left));
+    });
   });
 }
 
 }  // namespace
 
 std::optional<ByteBuffer> sum_of_factors(std::span<const WeightedPayload> payloads) {
-  std::vector<const LowRankBody*> bodies;
+  std::vector<const PayloadView*> views;
   std::vector<float> weights;
   for (const WeightedPayload& one : payloads) {
     if (one.payload.empty()) continue;
-    bodies.push_back(one.payload.view().low_rank());
+    if (one.payload.view().header().kind != PayloadKind::kLowRank) return std::nullopt;
+    views.push_back(&one.payload.view());
     weights.push_back(one.weight);
   }
-  if (bodies.empty() || std::ranges::find(bodies, nullptr) != bodies.end()) return std::nullopt;
-  const LowRankBody& first = *bodies.front();
-  for (const LowRankBody* body : bodies) {
-    if (!std::ranges::equal(body->blocks, first.blocks, are_alike)) return std::nullopt;
+  if (views.empty()) return std::nullopt;
+  const PayloadView& first = *views.front();
+  for (const PayloadView* view : views) {
+    if (!std::ranges::equal(view->matrices(), first.matrices(), are_alike)) return std::nullopt;
   }
-  const bool is_left_fixed = have_in_common(bodies, true);
-  if (!is_left_fixed && !have_in_common(bodies, false)) return std::nullopt;
-  std::vector<float> sum(first.factors.size(), 0.0F);
-  for (std::size_t i = 0; i < bodies.size(); ++i)
-    kernels::add_scaled(bodies[i]->factors, weights[i], sum);
+  const bool is_left_fixed = have_in_common(views, true);
+  if (!is_left_fixed && !have_in_common(views, false)) return std::nullopt;
+  std::vector<float> sum(first.factors().size(), 0.0F);
+  for (std::size_t i = 0; i < views.size(); ++i)
+    kernels::add_scaled(views[i]->factors(), weights[i], sum);
   ByteWriter out;
-  out.u32(static_cast<std::uint32_t>(first.blocks.size()));
-  for (const Block& block : first.blocks) {
-    out.u32(block.rows);
-    out.u32(block.columns);
-    out.u32(block.rank);
-    if (block.rank == 0) continue;
-    const std::span<const float> fixed = factor_of(first, block, is_left_fixed);
-    std::ranges::copy(fixed, sum.begin() + (fixed.data() - first.factors.data()));
+  out.u32(static_cast<std::uint32_t>(first.matrices().size()));
+  for (const FactoredMatrix& matrix : first.matrices()) {
+    out.u32(matrix.rows);
+    out.u32(matrix.columns);
+    out.u32(matrix.rank);
+    if (matrix.rank == 0) continue;
+    const std::span<const float> fixed = factor_of(first, matrix, is_left_fixed);
+    std::ranges::copy(fixed, sum.begin() + (fixed.data() - first.factors().data()));
   }
   encode_values(ValueFormat::kFp32, sum, out.extend(value_bytes(ValueFormat::kFp32, sum.size())));
   const ByteBuffer body = std::move(out).release();
-  const PayloadHeader header{.kind = PayloadKind::kLowRank,
-                             .format = ValueFormat::kFp32,
-                             .elements = first.context.elements};
+  const PayloadHeader header{
+      .kind = PayloadKind::kLowRank, .format = ValueFormat::kFp32, .elements = first.elements()};
   return seal_payload(header, {&body, 1});
 }
 

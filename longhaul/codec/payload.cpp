@@ -63,28 +63,6 @@ Result<PayloadHeader> read_header(ByteView bytes, std::uint64_t elements) {
   return header;
 }
 
-template <typename Body>
-Result<PayloadBody> parse_as(ByteView bytes, const BodyContext& context) {
-  Body body = LONGHAUL_TRY(Body::parse(bytes, context));
-  return PayloadBody(std::move(body));
-}
-
-Result<PayloadBody> parse_body(PayloadKind kind, ByteView bytes, const BodyContext& context) {
-  switch (kind) {
-    case PayloadKind::kDense:
-      return parse_as<DenseBody>(bytes, context);
-    case PayloadKind::kSparse:
-      return parse_as<SparseBody>(bytes, context);
-    case PayloadKind::kRandom:
-      return parse_as<RandomBody>(bytes, context);
-    case PayloadKind::kRandomSparse:
-      return parse_as<RandomSparseBody>(bytes, context);
-    case PayloadKind::kLowRank:
-      return parse_as<LowRankBody>(bytes, context);
-  }
-  return corrupt_payload("unknown kind");
-}
-
 }  // namespace
 
 std::uint64_t claimed_elements(ByteView bytes) {
@@ -118,11 +96,10 @@ void reseal_payload(std::span<std::byte> bytes) {
 
 Result<PayloadView> PayloadView::parse(ByteView bytes, std::uint64_t elements) {
   const PayloadHeader header = LONGHAUL_TRY(read_header(bytes, elements));
-  const BodyContext context{.format = header.format,
-                            .elements = static_cast<std::size_t>(elements)};
-  Result<PayloadBody> body = parse_body(header.kind, bytes.subspan(kPayloadHeaderBytes), context);
-  if (!body.ok()) return std::move(body).error().within("payload");
-  return PayloadView(header, bytes.size(), std::move(body).value());
+  PayloadView view(header, bytes.size(), false);
+  Status read = view.read_body(bytes.subspan(kPayloadHeaderBytes));
+  if (!read.ok()) return std::move(read).error().within("payload");
+  return view;
 }
 
 PayloadView PayloadView::of_sealed(ByteView bytes, std::uint64_t elements) {
@@ -132,50 +109,14 @@ PayloadView PayloadView::of_sealed(ByteView bytes, std::uint64_t elements) {
       .kind = PayloadKind{static_cast<std::uint8_t>(bytes[kKindOffset])},
       .format = ValueFormat{static_cast<std::uint8_t>(bytes[kKindOffset + 1])},
       .elements = elements};
-  const BodyContext context{.format = header.format,
-                            .elements = static_cast<std::size_t>(elements),
-                            .is_sealed_here = true};
-  return {header, bytes.size(),
-          parse_body(header.kind, bytes.subspan(kPayloadHeaderBytes), context).value()};
-}
-
-std::size_t PayloadView::values() const {
-  return std::visit([](const auto& body) { return body.values(); }, body_);
-}
-
-bool PayloadView::is_dense() const {
-  return std::visit([]<typename Body>(const Body&) { return !NamesItsElements<Body>; }, body_);
-}
-
-void PayloadView::entries_of(std::size_t tile, TileEntries& entries) const {
-  std::visit(
-      [&]<typename Body>(const Body& body) {
-        LONGHAUL_CHECK(NamesItsElements<Body>);
-        if constexpr (NamesItsElements<Body>) body.entries_of(tile, entries);
-      },
-      body_);
-}
-
-void PayloadView::add_tile(std::size_t tile, float weight, std::span<float> out,
-                           TileEntries& scratch) const {
-  LONGHAUL_CHECK_EQ(out.size(), tile_size(tile, elements()));
-  std::visit(
-      [&]<typename Body>(const Body& body) {
-        if constexpr (NamesItsElements<Body>) {
-          body.entries_of(tile, scratch);
-          for (std::size_t i = 0; i < scratch.positions.size(); ++i) {
-            out[scratch.positions[i]] += weight * scratch.values[i];
-          }
-        } else {
-          body.add_tile(tile, weight, out, scratch);
-        }
-      },
-      body_);
+  PayloadView view(header, bytes.size(), true);
+  LONGHAUL_CHECK(view.read_body(bytes.subspan(kPayloadHeaderBytes)).ok());
+  return view;
 }
 
 Result<CheckedPayload> CheckedPayload::check(ByteBuffer bytes, std::uint64_t elements) {
   PayloadView view = LONGHAUL_TRY(PayloadView::parse(bytes, elements));
-  return CheckedPayload({.bytes = std::move(bytes), .view = std::move(view)});
+  return CheckedPayload(std::move(bytes), std::move(view));
 }
 
 Result<CheckedPayload> CheckedPayload::check_update(ByteBuffer bytes, std::uint64_t elements) {
@@ -186,21 +127,21 @@ Result<CheckedPayload> CheckedPayload::check_update(ByteBuffer bytes, std::uint6
 CheckedPayload CheckedPayload::of_sealed(ByteBuffer bytes, std::uint64_t elements) {
   if (bytes.empty()) return {};
   PayloadView view = PayloadView::of_sealed(bytes, elements);
-  return CheckedPayload({.bytes = std::move(bytes), .view = std::move(view)});
+  return CheckedPayload(std::move(bytes), std::move(view));
 }
 
 SharedBytes CheckedPayload::bytes() const {
   if (empty()) return std::make_shared<const ByteBuffer>();
-  return {content_, &content_->bytes};
+  return bytes_;
 }
 
 std::uint64_t CheckedPayload::digest() const {
-  return empty() ? 0 : load_le<std::uint64_t>(content_->bytes.data() + kDigestOffset);
+  return empty() ? 0 : load_le<std::uint64_t>(bytes_->data() + kDigestOffset);
 }
 
 const PayloadView& CheckedPayload::view() const {
   LONGHAUL_CHECK(!empty());
-  return content_->view;
+  return *view_;
 }
 
 void add(const PayloadView& payload, float weight, std::span<float> out) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "longhaul/codec/kernels.h"
 #include "longhaul/codec/tile.h"
@@ -46,13 +47,9 @@ std::size_t unary_bits(std::span<const std::uint16_t> positions, unsigned rice) 
   return bits;
 }
 
-struct RiceChoice {
-  unsigned rice = 0;
-  std::size_t unary_bits = 0;
-};
-
-// Starts where random positions would want it and walks downhill: real ones are clustered.
-RiceChoice choose_rice(std::span<const std::uint16_t> positions) {
+// The parameter and the unary bits that it needs. Starts where random positions would want it and
+// walks downhill: real ones are clustered.
+std::pair<unsigned, std::size_t> choose_rice(std::span<const std::uint16_t> positions) {
   const double mean_gap =
       static_cast<double>(positions.back()) / static_cast<double>(positions.size());
   const double guess = std::log2(std::max(1.0, mean_gap * 0.6931));
@@ -71,7 +68,7 @@ RiceChoice choose_rice(std::span<const std::uint16_t> positions) {
       best_cost = next_cost;
     }
   }
-  return {.rice = best, .unary_bits = best_cost - positions.size() * best};
+  return {best, best_cost - positions.size() * best};
 }
 
 // Up to eight bytes at `offset`, zeros beyond the end.
@@ -136,10 +133,10 @@ void write_positions(std::span<const std::uint16_t> positions, ByteWriter& out) 
   if (filled > 0) *low = static_cast<std::byte>(window);
 }
 
-Result<CodedPositions> read_positions(ByteReader& in, std::size_t tile_elements) {
+Result<CodedTile> read_positions(ByteReader& in, std::size_t tile_elements) {
   const std::size_t count = LONGHAUL_TRY(read_varint(in));
   if (count > tile_elements) return corrupt_payload("positions: more than the tile has elements");
-  CodedPositions coded;
+  CodedTile coded;
   coded.count = count;
   if (coded.count == 0) return coded;
   if (in.remaining() == 0) return corrupt_payload("positions: truncated");
@@ -171,7 +168,7 @@ Result<CodedPositions> read_positions(ByteReader& in, std::size_t tile_elements)
   return coded;
 }
 
-void decode_positions(const CodedPositions& coded, Scratch<std::uint16_t>& positions) {
+void decode_positions(const CodedTile& coded, Scratch<std::uint16_t>& positions) {
   positions.resize(coded.count + kernels::kSetBitsSlack);
   kernels::set_bits(coded.unary, positions);
   positions.resize(coded.count);

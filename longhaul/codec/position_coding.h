@@ -13,12 +13,14 @@
 
 namespace longhaul {
 
-// Where the positions of one tile lie in a payload.
-struct CodedPositions {
+// Where the positions of one tile, and their values, lie in a payload.
+struct CodedTile {
   std::size_t count = 0;
   unsigned rice = 0;
   ByteView low;
   ByteView unary;
+  ByteView values;        // this and the next: set by the reader of the payload
+  std::size_t first = 0;  // of its values among those of the payload
 };
 
 // Writes: count (varint), then, if not zero: rice (u8), bytes of unary (varint), low bits, unary
@@ -26,10 +28,10 @@ struct CodedPositions {
 void write_positions(std::span<const std::uint16_t> positions, ByteWriter& out);
 
 // Reads and checks: exactly `count` ascending positions, all below `tile_elements`.
-Result<CodedPositions> read_positions(ByteReader& in, std::size_t tile_elements);
+Result<CodedTile> read_positions(ByteReader& in, std::size_t tile_elements);
 
 // `coded` comes from read_positions(); makes `positions` as long as coded.count.
-void decode_positions(const CodedPositions& coded, Scratch<std::uint16_t>& positions);
+void decode_positions(const CodedTile& coded, Scratch<std::uint16_t>& positions);
 
 // Mean bits per position when a share `density` of the elements is kept at random.
 double expected_position_bits(double density);

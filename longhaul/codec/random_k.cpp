@@ -10,6 +10,8 @@
 namespace longhaul {
 namespace {
 
+constexpr double kTopShare = 0.2;  // of the subset, which makes up the rest of the keep ratio
+
 ByteBuffer subset_prefix(const RandomSubset& subset) {
   ByteWriter out;
   out.u64(subset.seed);
@@ -18,53 +20,48 @@ ByteBuffer subset_prefix(const RandomSubset& subset) {
 }
 
 RandomSubset cocktail_subset(double keep_ratio, std::uint64_t seed) {
-  return subset_of(std::min(1.0, keep_ratio / Cocktail::kTopShare), seed);
+  return subset_of(std::min(1.0, keep_ratio / kTopShare), seed);
 }
 
-// The tile's share of the subset, with the values that are now in the residual.
-void gather_subset(const RandomSubset& subset, std::size_t tile, std::span<const float> residual,
-                   TileEntries& entries) {
+// Feeds a tile, and gathers its share of the subset. Returns the residual of the tile.
+std::span<float> gather_subset(const TakeOptions& request, const RandomSubset& subset,
+                               std::size_t tile, TileEntries& entries) {
+  const std::span residual =
+      request.feed(tile_begin(tile), tile_size(tile, request.residual.size()));
   entries.resize(subset.count_in(residual.size()));
   subset.draw(tile, residual.size(), entries.positions);
   entries.gather(residual);
+  return residual;
 }
 
 }  // namespace
 
-ByteBuffer RandomK::take(const TakeOptions& request) {
-  const std::size_t elements = request.residual.size();
+ByteBuffer take_random(const TakeOptions& request, ValueFormat format, Workers& workers) {
   const RandomSubset subset = subset_of(request.keep_ratio, request.seed);
-  const PayloadHeader header{.kind = PayloadKind::kRandom, .format = format_, .elements = elements};
-  return write_tiles(header, subset_prefix(subset), workers_,
+  const PayloadHeader header{
+      .kind = PayloadKind::kRandom, .format = format, .elements = request.residual.size()};
+  return write_tiles(header, subset_prefix(subset), workers,
                      [&](std::size_t tile, ByteWriter& out, TileEntries& entries) {
-                       const std::size_t size = tile_size(tile, elements);
-                       const std::span residual = request.residual.subspan(tile_begin(tile), size);
-                       kernels::feed(residual, request.feed().part(tile_begin(tile), size));
-                       gather_subset(subset, tile, residual, entries);
-                       take_values(format_, entries, residual, out);
+                       const std::span residual = gather_subset(request, subset, tile, entries);
+                       take_values(format, entries, residual, out);
                      });
 }
 
-double RandomK::expected_bytes(std::size_t elements, double keep_ratio) const {
+std::size_t random_k_bytes(ValueFormat format, std::size_t elements, double keep_ratio) {
   const RandomSubset subset = subset_of(keep_ratio, 0);
-  const std::size_t full_tiles = elements / kTileElements * value_bytes(format_, subset.per_tile);
-  const std::size_t last_tile = value_bytes(format_, subset.count_in(elements % kTileElements));
-  return static_cast<double>(kPayloadHeaderBytes + RandomSubset::kWireBytes + full_tiles +
-                             last_tile);
+  const std::size_t full_tiles = elements / kTileElements * value_bytes(format, subset.per_tile);
+  const std::size_t last_tile = value_bytes(format, subset.count_in(elements % kTileElements));
+  return kPayloadHeaderBytes + RandomSubset::kWireBytes + full_tiles + last_tile;
 }
 
-ByteBuffer Cocktail::take(const TakeOptions& request) {
-  const std::size_t elements = request.residual.size();
+ByteBuffer take_cocktail(const TakeOptions& request, ValueFormat format, Workers& workers) {
   const RandomSubset subset = cocktail_subset(request.keep_ratio, request.seed);
   const PayloadHeader header{
-      .kind = PayloadKind::kRandomSparse, .format = format_, .elements = elements};
-  return write_tiles(header, subset_prefix(subset), workers_,
+      .kind = PayloadKind::kRandomSparse, .format = format, .elements = request.residual.size()};
+  return write_tiles(header, subset_prefix(subset), workers,
                      [&](std::size_t tile, ByteWriter& out, TileEntries& entries) {
-                       const std::size_t size = tile_size(tile, elements);
-                       const std::span residual = request.residual.subspan(tile_begin(tile), size);
-                       kernels::feed(residual, request.feed().part(tile_begin(tile), size));
                        TileEntries drawn;
-                       gather_subset(subset, tile, residual, drawn);
+                       const std::span residual = gather_subset(request, subset, tile, drawn);
                        Scratch<std::uint16_t> ranks;
                        select_top(drawn.values, kept_count(drawn.values.size(), kTopShare),
                                   0x3F800000U, ranks);
@@ -73,18 +70,18 @@ ByteBuffer Cocktail::take(const TakeOptions& request) {
                        for (std::size_t i = 0; i < ranks.size(); ++i)
                          entries.positions[i] = drawn.positions[ranks[i]];
                        entries.gather(residual);
-                       take_values(format_, entries, residual, out);
+                       take_values(format, entries, residual, out);
                      });
 }
 
-double Cocktail::expected_bytes(std::size_t elements, double keep_ratio) const {
+double cocktail_bytes(ValueFormat format, std::size_t elements, double keep_ratio) {
   const std::size_t drawn = cocktail_subset(keep_ratio, 0).count_of(elements);
   if (drawn == 0) return kPayloadHeaderBytes + RandomSubset::kWireBytes;
   // Positions are counted inside the subset: as if it were the whole update, but over as many
   // tiles.
   const auto tiles = static_cast<double>(tile_count(elements) - tile_count(drawn));
   return RandomSubset::kWireBytes + 4.0 * tiles +
-         expected_sparse_bytes(format_, drawn, kept_count(drawn, kTopShare));
+         expected_sparse_bytes(format, drawn, kept_count(drawn, kTopShare));
 }
 
 }  // namespace longhaul

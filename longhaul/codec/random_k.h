@@ -5,33 +5,16 @@
 
 namespace longhaul {
 
-class RandomK final : public Codec {
- public:
-  RandomK(ValueFormat format, Workers& workers) : format_(format), workers_(workers) {}
+ByteBuffer take_random(const TakeOptions& request, ValueFormat format, Workers& workers);
 
-  [[nodiscard]] ByteBuffer take(const TakeOptions& request) override;
-  [[nodiscard]] double expected_bytes(std::size_t elements, double keep_ratio) const override;
-
- private:
-  ValueFormat format_;
-  Workers& workers_;
-};
+// The size of the payload.
+std::size_t random_k_bytes(ValueFormat format, std::size_t elements, double keep_ratio);
 
 // CocktailSGD's chain: a random subset drawn from the round's seed, the largest fifth of it, few
 // bits for each.
-class Cocktail final : public Codec {
- public:
-  static constexpr double kTopShare =
-      0.2;  // of the subset; the subset makes up the rest of the keep ratio
+ByteBuffer take_cocktail(const TakeOptions& request, ValueFormat format, Workers& workers);
 
-  Cocktail(ValueFormat format, Workers& workers) : format_(format), workers_(workers) {}
-
-  [[nodiscard]] ByteBuffer take(const TakeOptions& request) override;
-  [[nodiscard]] double expected_bytes(std::size_t elements, double keep_ratio) const override;
-
- private:
-  ValueFormat format_;
-  Workers& workers_;
-};
+// The expected size of the payload.
+double cocktail_bytes(ValueFormat format, std::size_t elements, double keep_ratio);
 
 }  // namespace longhaul

@@ -16,16 +16,20 @@ static_assert(std::endian::native == std::endian::little, "marks are stored as b
 namespace longhaul::kernels {
 namespace {
 
-struct ByteRow {
-  std::array<std::uint8_t, 8> positions{};
-  std::uint8_t count = 0;
-};
+constexpr std::array<std::uint8_t, 256> kCountOfByte = [] {
+  std::array<std::uint8_t, 256> counts{};
+  for (unsigned byte = 0; byte < 256; ++byte)
+    counts[byte] = static_cast<std::uint8_t>(std::popcount(byte));
+  return counts;
+}();
 
-constexpr std::array<ByteRow, 256> kBitsOfByte = [] {
-  std::array<ByteRow, 256> rows{};
+// The positions of the bits of a byte, ascending; zeros behind them.
+constexpr std::array<std::array<std::uint8_t, 8>, 256> kBitsOfByte = [] {
+  std::array<std::array<std::uint8_t, 8>, 256> rows{};
   for (unsigned byte = 0; byte < 256; ++byte) {
+    std::size_t count = 0;
     for (std::uint8_t bit = 0; bit < 8; ++bit) {
-      if ((byte >> bit & 1U) != 0) rows[byte].positions[rows[byte].count++] = bit;
+      if ((byte >> bit & 1U) != 0) rows[byte][count++] = bit;
     }
   }
   return rows;
@@ -91,21 +95,20 @@ HWY_INLINE void mark_group(float* residual, const float* increment, float decay,
 }
 
 template <bool kAdd, bool kDecay>
-void feed_and_mark_loop(std::span<float> residual, const Feed& feed, float threshold,
-                        std::span<std::uint64_t> marks) {
+void feed_and_mark_loop(std::span<float> residual, std::span<const float> increments, float decay,
+                        float threshold, std::span<std::uint64_t> marks) {
   constexpr std::size_t kGroup = std::max<std::size_t>(kWidth, 8);
   auto* bytes = reinterpret_cast<std::uint8_t*>(marks.data());
   float* values = residual.data();
-  const float* increment = feed.increment.data();
+  const float* increment = increments.data();
   const std::size_t whole = residual.size() / 64 * 64;
   for (std::size_t i = 0; i < whole; i += kGroup) {
-    mark_group<kAdd, kDecay>(values + i, kAdd ? increment + i : nullptr, feed.decay, threshold,
+    mark_group<kAdd, kDecay>(values + i, kAdd ? increment + i : nullptr, decay, threshold,
                              bytes + i / 8);
   }
   if (whole == residual.size()) return;
-  const std::size_t rest = residual.size() - whole;
-  plain::feed_and_mark(residual.subspan(whole), feed.part(whole, rest), threshold,
-                       marks.subspan(whole / 64));
+  plain::feed_and_mark(residual.subspan(whole), kAdd ? increments.subspan(whole) : increments,
+                       decay, threshold, marks.subspan(whole / 64));
 }
 
 // One byte of marks for eight elements.
@@ -151,24 +154,25 @@ std::uint32_t difference_and_mark_target(std::span<const float> a, std::span<con
   return std::max(most, std::bit_cast<std::uint32_t>(tail));
 }
 
-void feed_target(std::span<float> residual, const Feed& feed) {
-  const bool adds = !feed.increment.empty();
-  const bool decays = feed.decay != 1.0F;
+void feed_target(std::span<float> residual, std::span<const float> increment, float decay) {
+  const bool adds = !increment.empty();
+  const bool decays = decay != 1.0F;
   float* values = residual.data();
-  const float* increment = feed.increment.data();
-  if (adds && decays) return feed_loop<true, true>(values, increment, feed.decay, residual.size());
-  if (adds) return feed_loop<true, false>(values, increment, feed.decay, residual.size());
-  if (decays) return feed_loop<false, true>(values, increment, feed.decay, residual.size());
+  const float* added = increment.data();
+  if (adds && decays) return feed_loop<true, true>(values, added, decay, residual.size());
+  if (adds) return feed_loop<true, false>(values, added, decay, residual.size());
+  if (decays) return feed_loop<false, true>(values, added, decay, residual.size());
 }
 
-void feed_and_mark_target(std::span<float> residual, const Feed& feed, float threshold,
-                          std::span<std::uint64_t> marks) {
-  const bool adds = !feed.increment.empty();
-  const bool decays = feed.decay != 1.0F;
-  if (adds && decays) return feed_and_mark_loop<true, true>(residual, feed, threshold, marks);
-  if (adds) return feed_and_mark_loop<true, false>(residual, feed, threshold, marks);
-  if (decays) return feed_and_mark_loop<false, true>(residual, feed, threshold, marks);
-  feed_and_mark_loop<false, false>(residual, feed, threshold, marks);
+void feed_and_mark_target(std::span<float> residual, std::span<const float> increment, float decay,
+                          float threshold, std::span<std::uint64_t> marks) {
+  const bool adds = !increment.empty();
+  const bool decays = decay != 1.0F;
+  const auto run = [&](auto loop) { loop(residual, increment, decay, threshold, marks); };
+  if (adds && decays) return run(feed_and_mark_loop<true, true>);
+  if (adds) return run(feed_and_mark_loop<true, false>);
+  if (decays) return run(feed_and_mark_loop<false, true>);
+  run(feed_and_mark_loop<false, false>);
 }
 
 constexpr std::size_t kFew = 4;
@@ -194,10 +198,10 @@ HWY_INLINE void write_many(std::uint64_t word, std::size_t base, std::uint16_t* 
   const hn::FixedTag<std::uint16_t, 8> d16;
   const hn::Rebind<std::uint8_t, decltype(d16)> d8;
   for (std::size_t i = 0; i < 8; ++i, word >>= 8) {
-    const auto& row = kBitsOfByte[word & 0xFF];
     const auto start = hn::Set(d16, static_cast<std::uint16_t>(base + 8 * i));
-    hn::StoreU(hn::Add(hn::PromoteTo(d16, hn::LoadU(d8, row.positions.data())), start), d16, next);
-    next += row.count;
+    hn::StoreU(hn::Add(hn::PromoteTo(d16, hn::LoadU(d8, kBitsOfByte[word & 0xFF].data())), start),
+               d16, next);
+    next += kCountOfByte[word & 0xFF];
   }
 #endif
 }
@@ -290,23 +294,23 @@ HWY_EXPORT(count_at_least_target);
 HWY_EXPORT(largest_magnitude_target);
 HWY_EXPORT(first_non_finite_target);
 
-void feed(std::span<float> residual, const Feed& feed) {
-  if (!feed.increment.empty()) LONGHAUL_CHECK_EQ(feed.increment.size(), residual.size());
-  HWY_DYNAMIC_DISPATCH(feed_target)(residual, feed);
+void feed(std::span<float> residual, std::span<const float> increment, float decay) {
+  if (!increment.empty()) LONGHAUL_CHECK_EQ(increment.size(), residual.size());
+  HWY_DYNAMIC_DISPATCH(feed_target)(residual, increment, decay);
 }
 
-void feed_and_mark(std::span<float> residual, const Feed& feed, float threshold,
-                   std::span<std::uint64_t> marks) {
-  if (!feed.increment.empty()) LONGHAUL_CHECK_EQ(feed.increment.size(), residual.size());
+void feed_and_mark(std::span<float> residual, std::span<const float> increment, float decay,
+                   float threshold, std::span<std::uint64_t> marks) {
+  if (!increment.empty()) LONGHAUL_CHECK_EQ(increment.size(), residual.size());
   LONGHAUL_CHECK_GE(marks.size(), mark_words(residual.size()));
-  HWY_DYNAMIC_DISPATCH(feed_and_mark_target)(residual, feed, threshold, marks);
+  HWY_DYNAMIC_DISPATCH(feed_and_mark_target)(residual, increment, decay, threshold, marks);
 }
 
 void mark(std::span<const float> values, float threshold, std::span<std::uint64_t> marks) {
   LONGHAUL_CHECK_GE(marks.size(), mark_words(values.size()));
   // Without increment and decay the loop only reads.
   const std::span unchanged(const_cast<float*>(values.data()), values.size());
-  HWY_DYNAMIC_DISPATCH(feed_and_mark_target)(unchanged, Feed{}, threshold, marks);
+  HWY_DYNAMIC_DISPATCH(feed_and_mark_target)(unchanged, {}, 1.0F, threshold, marks);
 }
 
 float difference_and_mark(std::span<const float> a, std::span<const float> b, std::span<float> out,

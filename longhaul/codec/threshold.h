@@ -5,20 +5,7 @@
 
 namespace longhaul {
 
-class Threshold final : public Codec {
- public:
-  Threshold(float threshold, ValueFormat format, Workers& workers)
-      : threshold_(threshold), format_(format), workers_(workers) {}
-
-  [[nodiscard]] ByteBuffer take(const TakeOptions& request) override;
-  // The values decide how much is sent: for planning, `keep_ratio` says what share is expected to
-  // reach the threshold.
-  [[nodiscard]] double expected_bytes(std::size_t elements, double keep_ratio) const override;
-
- private:
-  float threshold_;
-  ValueFormat format_;
-  Workers& workers_;
-};
+ByteBuffer take_above(float threshold, const TakeOptions& request, ValueFormat format,
+                      Workers& workers);
 
 }  // namespace longhaul

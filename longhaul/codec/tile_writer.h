@@ -13,14 +13,14 @@
 
 namespace longhaul {
 
-// Consecutive tiles that one task goes through in order.
-struct TileRange {
-  std::size_t first = 0;
-  std::size_t end = 0;
-};
+// Cuts tiles into ranges of consecutive ones, each for one task: range i goes from cuts[i] to
+// cuts[i + 1]. A few per thread, so that a slow one does not hold up the others; one for a single
+// thread.
+std::vector<std::size_t> split_tiles(std::size_t tiles, const Workers& workers);
 
-// A few ranges per thread, so that a slow one does not hold up the others; one for a single thread.
-std::vector<TileRange> split_tiles(std::size_t tiles, const Workers& workers);
+// Calls work(first tile, end) for each of these ranges, several at once.
+void run_tile_ranges(std::size_t tiles, Workers& workers,
+                     const std::function<void(std::size_t first, std::size_t end)>& work);
 
 // Calls work(first element, count) for every tile, several at once.
 void run_tiles(std::size_t elements, Workers& workers,

@@ -6,13 +6,12 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <optional>
 
 #include "longhaul/codec/bf16.h"
 #include "longhaul/codec/dense.h"
-#include "longhaul/codec/difference.h"
 #include "longhaul/codec/sparse_size.h"
 #include "longhaul/codec/top_select.h"
+#include "longhaul/codec/update_reader.h"
 
 namespace longhaul {
 namespace {
@@ -24,66 +23,6 @@ constexpr std::size_t kMarkedPiece = 1024;  // stays in L1 between marking and c
 constexpr std::size_t kMovedPiece = 16 * kMarkedPiece;
 static_assert(kTileElements % kMovedPiece == 0);
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
-
-// The elements to select from: a residual with its increment, or a difference.
-struct Source {
-  std::size_t elements = 0;
-  std::span<float> residual = {};  // the sent values are subtracted from it
-  kernels::Feed feed = {};
-  const TakeDifference* difference = nullptr;  // in its place
-  bool is_read = false;                        // for the first time: fed, or moved
-};
-
-// A source in pieces, for one thread.
-class Pieces {
- public:
-  explicit Pieces(const Source& source) : source_(source) {
-    if (source.difference != nullptr) reader_.emplace(*source.difference);
-  }
-
-  // A few elements as the first read() will find them.
-  void preview(std::size_t first, std::span<float> out) {
-    if (reader_) return reader_->preview(first, out);
-    const kernels::Feed feed = source_.feed.part(first, out.size());
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      const float increment = feed.increment.empty() ? 0.0F : feed.increment[i];
-      out[i] = source_.residual[first + i] * feed.decay + increment;
-    }
-  }
-
-  // A piece, formed in `scratch` unless it stands in the residual; marks what lies above the cut.
-  std::span<const float> read(std::size_t first, float cut, std::span<float> scratch,
-                              std::span<std::uint64_t> marks) {
-    const std::size_t count = scratch.size();
-    if (!reader_) {
-      const std::span here = source_.residual.subspan(first, count);
-      kernels::feed_and_mark(
-          here, source_.is_read ? kernels::Feed() : source_.feed.part(first, count), cut, marks);
-      return here;
-    }
-    if (!source_.is_read && source_.difference->move && first % kMovedPiece == 0)
-      source_.difference->move(first, std::min(kMovedPiece, source_.elements - first));
-    const float largest = reader_->read_and_mark(first, scratch, cut, marks);
-    is_usable_ = is_usable_ && largest < source_.difference->limit;
-    return scratch;
-  }
-
-  // Counts in a piece that read() has returned before.
-  std::size_t count_at_least(std::size_t first, float cut, std::span<float> scratch) {
-    if (!reader_)
-      return kernels::count_at_least(source_.residual.subspan(first, scratch.size()), cut);
-    reader_->read(first, scratch);
-    return kernels::count_at_least(scratch, cut);
-  }
-
-  // False: a piece had an element that is not below the limit.
-  [[nodiscard]] bool is_usable() const { return is_usable_; }
-
- private:
-  const Source& source_;
-  std::optional<DifferenceReader> reader_;
-  bool is_usable_ = true;
-};
 
 // Appends what is marked in one piece, which begins at `first` in its tile.
 void collect_marked(std::span<const std::uint64_t> marks, std::span<const float> piece,
@@ -98,7 +37,7 @@ void collect_marked(std::span<const std::uint64_t> marks, std::span<const float>
 }
 
 // Drops the candidates from `begin` on that the cut does not keep.
-void drop_below(ExactCut& cut, std::size_t begin, Candidates& out) {
+void drop_below(Cut& cut, std::size_t begin, Candidates& out) {
   std::size_t kept = begin;
   for (std::size_t i = begin; i < out.values.size(); ++i) {
     out.positions[kept] = out.positions[i];
@@ -109,14 +48,18 @@ void drop_below(ExactCut& cut, std::size_t begin, Candidates& out) {
   out.values.resize(kept);
 }
 
-// One take(): the source, and the candidates found so far.
+// One take() of `elements` elements: the request, and the candidates found so far.
 class Selection {
  public:
-  Selection(const Source& source, std::size_t k, Workers& workers, std::vector<Candidates>& ranges)
-      : source_(source), k_(k), workers_(workers), ranges_(ranges) {
-    const std::vector<TileRange> split = split_tiles(tile_count(source_.elements), workers);
-    ranges_.resize(split.size());
-    for (std::size_t i = 0; i < split.size(); ++i) ranges_[i].tiles = split[i];
+  Selection(const TakeOptions& request, std::size_t elements, std::size_t k, Workers& workers,
+            std::vector<Candidates>& ranges)
+      : request_(request), elements_(elements), k_(k), workers_(workers), ranges_(ranges) {
+    const std::vector<std::size_t> cuts = split_tiles(tile_count(elements), workers);
+    ranges_.resize(cuts.size() - 1);
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      ranges_[i].first_tile = cuts[i];
+      ranges_[i].end_tile = cuts[i + 1];
+    }
   }
 
   // Feeds the residual, or moves, and collects candidates, at least k unless fewer are not zero.
@@ -138,7 +81,7 @@ class Selection {
     auto* next = bits.data();
     for (const Candidates& range : ranges_)
       next = std::ranges::transform(range.values, next, magnitude_bits).out;
-    const ExactCut cut = exact_cut(bits, k_);
+    const Cut cut = exact_cut(bits, k_);
     cut_ = cut.bits;
     std::size_t left = cut.ties;
     for (Candidates& range : ranges_) {
@@ -153,15 +96,15 @@ class Selection {
     std::vector<ByteBuffer> parts(ranges_.size());
     const double share = 1.1 / static_cast<double>(parts.size());
     const auto room =
-        static_cast<std::size_t>(share * expected_sparse_bytes(format, source_.elements, k_));
+        static_cast<std::size_t>(share * expected_sparse_bytes(format, elements_, k_));
     workers_.run(parts.size(), [&](std::size_t i) {
       ByteWriter out;
       out.reserve(room);
       encode_range(format, ranges_[i], out);
       parts[i] = std::move(out).release();
     });
-    return seal_payload(
-        {.kind = PayloadKind::kSparse, .format = format, .elements = source_.elements}, parts);
+    return seal_payload({.kind = PayloadKind::kSparse, .format = format, .elements = elements_},
+                        parts);
   }
 
  private:
@@ -169,24 +112,24 @@ class Selection {
   // the update.
   std::uint32_t sampled_cut() {
     constexpr std::size_t kLine = 16;
-    const std::size_t all_lines = source_.elements / kLine;
+    const std::size_t all_lines = elements_ / kLine;
     const std::size_t lines = std::min<std::size_t>(2048, all_lines);
     std::vector<float> values(lines * kLine);
     workers_.run(ranges_.size(), [&](std::size_t range) {
-      Pieces pieces(source_);
-      const TileRange tiles = ranges_[range].tiles;
+      UpdateReader reader(request_);
+      const Candidates& own = ranges_[range];
       for (std::size_t i = 0; i < lines; ++i) {
         // Not exactly periodic, or it would meet the same column of every matrix row.
         const std::size_t line =
             i * all_lines / lines + (i * 0x9E3779B1U >> 7) % (all_lines / lines);
         const std::size_t tile = kLine * line / kTileElements;
-        if (tile < tiles.first || tile >= tiles.end) continue;
-        pieces.preview(kLine * line, std::span(values).subspan(i * kLine, kLine));
+        if (tile < own.first_tile || tile >= own.end_tile) continue;
+        reader.preview(kLine * line, std::span(values).subspan(i * kLine, kLine));
       }
     });
     std::vector<std::uint32_t> sample(values.size());
     std::ranges::transform(values, sample.begin(), magnitude_bits);
-    const double share = static_cast<double>(k_) / static_cast<double>(source_.elements);
+    const double share = static_cast<double>(k_) / static_cast<double>(elements_);
     const double expected = share * static_cast<double>(sample.size());
     const double rank = expected + 5.0 * std::sqrt(expected) + 8.0;
     if (rank >= static_cast<double>(sample.size())) return 1;
@@ -196,11 +139,10 @@ class Selection {
   void collect_enough(std::uint32_t guess) {
     const bool enough = candidate_count() >= k_ || guess == 1;
     if (enough && std::ranges::none_of(ranges_, &Candidates::overflowed)) return;
-    const Cut cut =
-        find_cut([&](float threshold) { return count_at_least(threshold); }, k_, k_ / 4, guess);
-    if (cut.at_least <= k_ + k_ / 4) return collect_above(cut.bits, kNoLimit);
-    collect_with_ties(
-        {.bits = cut.bits, .ties = k_ - count_at_least(std::bit_cast<float>(cut.bits + 1))});
+    const auto count = [&](float threshold) { return count_at_least(threshold); };
+    const std::uint32_t cut = find_cut(count, k_, k_ / 4, guess);
+    if (count(std::bit_cast<float>(cut)) <= k_ + k_ / 4) return collect_above(cut, kNoLimit);
+    collect_with_ties({.bits = cut, .ties = k_ - count(std::bit_cast<float>(cut + 1))});
   }
 
   [[nodiscard]] std::size_t candidate_count() const {
@@ -212,12 +154,13 @@ class Selection {
   [[nodiscard]] std::size_t count_at_least(float threshold) {
     std::vector<std::size_t> counts(ranges_.size());
     workers_.run(ranges_.size(), [&](std::size_t i) {
-      Pieces pieces(source_);
+      UpdateReader reader(request_);
       std::array<float, kMarkedPiece> scratch;
-      const std::size_t end = std::min(source_.elements, tile_begin(ranges_[i].tiles.end));
-      for (std::size_t at = tile_begin(ranges_[i].tiles.first); at < end; at += kMarkedPiece) {
+      const std::size_t end = std::min(elements_, tile_begin(ranges_[i].end_tile));
+      for (std::size_t at = tile_begin(ranges_[i].first_tile); at < end; at += kMarkedPiece) {
         const std::size_t here = std::min(kMarkedPiece, end - at);
-        counts[i] += pieces.count_at_least(at, threshold, std::span(scratch).first(here));
+        counts[i] +=
+            kernels::count_at_least(reader.read(at, std::span(scratch).first(here)), threshold);
       }
     });
     return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
@@ -233,12 +176,12 @@ class Selection {
                        if (!out.overflowed) collect_marked(marks, piece, first, out);
                      });
     });
-    source_.is_read = true;
+    is_new_ = false;
   }
 
   // Where so many magnitudes are equal that not all of them can be candidates: in order, as the
   // first ones win.
-  void collect_with_ties(ExactCut cut) {
+  void collect_with_ties(Cut cut) {
     for (Candidates& out : ranges_) {
       for_each_piece(cut.bits, out,
                      [&](std::span<const std::uint64_t> marks, std::span<const float> piece,
@@ -255,35 +198,37 @@ class Selection {
   template <typename Visit>
   void for_each_piece(std::uint32_t cut, Candidates& out, const Visit& visit) const {
     out.clear();
-    Pieces pieces(source_);
+    UpdateReader reader(request_);
     std::array<std::uint64_t, kernels::mark_words(kMarkedPiece)> storage;
     std::array<float, kMarkedPiece> scratch;
-    for (std::size_t tile = out.tiles.first; tile < out.tiles.end; ++tile) {
-      const std::size_t tile_end = tile_begin(tile) + tile_size(tile, source_.elements);
+    for (std::size_t tile = out.first_tile; tile < out.end_tile; ++tile) {
+      const std::size_t tile_end = tile_begin(tile) + tile_size(tile, elements_);
       for (std::size_t first = tile_begin(tile); first < tile_end; first += kMarkedPiece) {
         const std::size_t here = std::min(kMarkedPiece, tile_end - first);
         const std::span marks = std::span(storage).first(kernels::mark_words(here));
-        const std::span piece =
-            pieces.read(first, std::bit_cast<float>(cut), std::span(scratch).first(here), marks);
+        if (is_new_ && request_.is_difference() && request_.move && first % kMovedPiece == 0)
+          request_.move(first, std::min(kMovedPiece, elements_ - first));
+        const std::span piece = reader.read_and_mark(first, std::span(scratch).first(here),
+                                                     std::bit_cast<float>(cut), marks, is_new_);
         visit(marks, piece, first - tile_begin(tile));
       }
       out.tile_ends.push_back(out.positions.size());
     }
-    out.is_usable = pieces.is_usable();
+    out.is_usable = reader.is_usable();
   }
 
   // Empty for a difference.
   [[nodiscard]] std::span<float> residual_of(std::size_t tile) const {
-    if (source_.difference != nullptr) return {};
-    return source_.residual.subspan(tile_begin(tile), tile_size(tile, source_.elements));
+    if (request_.is_difference()) return {};
+    return request_.residual.subspan(tile_begin(tile), tile_size(tile, elements_));
   }
 
   void encode_range(ValueFormat format, const Candidates& range, ByteWriter& out) {
     TileEntries entries;
     std::size_t begin = 0;
-    ExactCut cut{.bits = cut_, .ties = range.ties};
-    for (std::size_t tile = range.tiles.first; tile < range.tiles.end; ++tile) {
-      const std::size_t end = range.tile_ends[tile - range.tiles.first];
+    Cut cut{.bits = cut_, .ties = range.ties};
+    for (std::size_t tile = range.first_tile; tile < range.end_tile; ++tile) {
+      const std::size_t end = range.tile_ends[tile - range.first_tile];
       const std::span<float> part = residual_of(tile);
       entries.resize(end - begin);
       std::size_t kept = 0;
@@ -303,8 +248,10 @@ class Selection {
     }
   }
 
-  Source source_;
+  const TakeOptions& request_;
+  std::size_t elements_;
   std::size_t k_;
+  bool is_new_ = true;  // not fed or moved yet
   std::uint32_t cut_ =
       0;  // candidates above it are kept, and as many at it as their range may keep
   Workers& workers_;
@@ -331,24 +278,21 @@ void TopK::Candidates::clear() {
 ByteBuffer TopK::take(const TakeOptions& request) {
   const std::size_t elements = request.residual.size();
   const std::size_t k = kept_count(elements, request.keep_ratio);
-  if (dense_is_smaller(format_, elements, k)) return Dense(format_, workers_).take(request);
-  const Source source{.elements = elements, .residual = request.residual, .feed = request.feed()};
-  return payload_of({source, k, workers_, scratch_}, format_);
+  if (dense_is_smaller(format_, elements, k)) return take_dense(request, format_, workers_);
+  return payload_of({request, elements, k, workers_, scratch_}, format_);
 }
 
-ByteBuffer TopK::take_difference(const TakeDifference& request, Workers& workers) {
+ByteBuffer TopK::take_difference(const TakeOptions& request, Workers& workers) {
   const std::size_t elements = request.position.size();
   const std::size_t k = kept_count(elements, request.keep_ratio);
-  if (dense_is_smaller(format_, elements, k))
-    return Dense(format_, workers_).take_difference(request, workers);
-  return payload_of({{.elements = elements, .difference = &request}, k, workers_, scratch_},
-                    format_);
+  if (dense_is_smaller(format_, elements, k)) return Codec::take_difference(request, workers);
+  return payload_of({request, elements, k, workers_, scratch_}, format_);
 }
 
 double TopK::expected_bytes(std::size_t elements, double keep_ratio) const {
   const std::size_t k = kept_count(elements, keep_ratio);
   if (dense_is_smaller(format_, elements, k))
-    return Dense(format_, workers_).expected_bytes(elements, keep_ratio);
+    return static_cast<double>(dense_bytes(format_, elements));
   return expected_sparse_bytes(format_, elements, k);
 }
 

@@ -19,13 +19,13 @@ class TopK final : public Codec {
   TopK(ValueFormat format, Workers& workers) : format_(format), workers_(workers) {}
 
   [[nodiscard]] ByteBuffer take(const TakeOptions& request) override;
-  [[nodiscard]] ByteBuffer take_difference(const TakeDifference& request,
-                                           Workers& workers) override;
+  [[nodiscard]] ByteBuffer take_difference(const TakeOptions& request, Workers& workers) override;
   [[nodiscard]] double expected_bytes(std::size_t elements, double keep_ratio) const override;
 
   // The candidates of consecutive tiles, in ascending order.
   struct Candidates {
-    TileRange tiles;
+    std::size_t first_tile = 0;
+    std::size_t end_tile = 0;
     std::vector<std::size_t> tile_ends;  // in `positions`, one per tile
     Scratch<std::uint16_t> positions;    // in their tile
     Scratch<float> values;

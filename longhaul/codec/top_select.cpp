@@ -17,32 +17,31 @@ constexpr std::uint32_t kEighthOctave = 1U << 20;
 
 }  // namespace
 
-Cut find_cut(const std::function<std::size_t(float threshold)>& count, std::size_t k,
-             std::size_t slack, std::uint32_t hint) {
+std::uint32_t find_cut(const std::function<std::size_t(float threshold)>& count, std::size_t k,
+                       std::size_t slack, std::uint32_t hint) {
   const auto count_from = [&](std::uint32_t bits) { return count(std::bit_cast<float>(bits)); };
   // Invariant: at least k candidates at `low` (once seen), fewer than k at `high`.
-  Cut low{.bits = 0, .at_least = 0};
+  std::uint32_t low = 0;
   std::uint32_t high = kInfinityBits;
   std::uint32_t probe = std::clamp(hint, kSmallest, kInfinityBits - 1);
   std::uint32_t stride = kEighthOctave;
   while (true) {
     const std::size_t here = count_from(probe);
-    if (here >= k && here <= k + slack) return {.bits = probe, .at_least = here};
+    if (here >= k && here <= k + slack) return probe;
     if (here >= k) {
-      low = {.bits = probe, .at_least = here};
+      low = probe;
     } else {
       high = probe;
-      if (probe == kSmallest) return {.bits = kSmallest, .at_least = here};
+      if (probe == kSmallest) return kSmallest;
     }
-    if (low.bits != 0 && high - low.bits == 1) return low;
-    const bool bracketed = low.bits != 0 && high != kInfinityBits;
+    if (low != 0 && high - low == 1) return low;
+    const bool bracketed = low != 0 && high != kInfinityBits;
     if (bracketed) {
-      probe = low.bits + (high - low.bits) / 2;
-    } else if (low.bits == 0) {
+      probe = low + (high - low) / 2;
+    } else if (low == 0) {
       probe = high > kSmallest + stride ? high - stride : kSmallest;
     } else {
-      probe =
-          kInfinityBits - low.bits > stride ? low.bits + stride : low.bits + (high - low.bits) / 2;
+      probe = kInfinityBits - low > stride ? low + stride : low + (high - low) / 2;
     }
     stride *= stride < (1U << 28) ? 2 : 1;
   }
@@ -75,7 +74,7 @@ std::uint32_t kth_largest(std::span<std::uint32_t> bits, std::size_t k) {
   return kth_largest(inside, k - above);
 }
 
-ExactCut exact_cut(std::span<std::uint32_t> candidates, std::size_t k) {
+Cut exact_cut(std::span<std::uint32_t> candidates, std::size_t k) {
   const std::uint32_t cut = kth_largest(candidates, k);
   const auto above =
       std::ranges::count_if(candidates, [=](std::uint32_t bits) { return bits > cut; });
@@ -94,20 +93,19 @@ std::size_t append_marked(std::span<const std::uint64_t> marks, Scratch<std::uin
 std::uint32_t select_top(std::span<const float> values, std::size_t k, std::uint32_t hint,
                          Scratch<std::uint16_t>& positions) {
   LONGHAUL_CHECK_LE(values.size(), kTileElements);
-  const Cut cut =
+  const std::uint32_t cut =
       find_cut([&](float threshold) { return kernels::count_at_least(values, threshold); }, k,
                8 + k / 4, hint);
   std::array<std::uint64_t, kernels::mark_words(kTileElements)> storage;
   const std::span marks = std::span(storage).first(kernels::mark_words(values.size()));
-  kernels::mark(values, std::bit_cast<float>(cut.bits), marks);
+  kernels::mark(values, std::bit_cast<float>(cut), marks);
   const std::size_t before = positions.size();
-  append_marked(marks, positions);
-  if (cut.at_least <= k) return cut.bits;
+  if (append_marked(marks, positions) <= k) return cut;
   const std::span candidates = std::span(positions).subspan(before);
   Scratch<std::uint32_t> bits(candidates.size());
   std::ranges::transform(candidates, bits.begin(),
                          [&](std::uint16_t i) { return magnitude_bits(values[i]); });
-  ExactCut exact = exact_cut(bits, k);
+  Cut exact = exact_cut(bits, k);
   const auto falls_below = [&](std::uint16_t i) { return !exact.keeps(magnitude_bits(values[i])); };
   positions.erase(std::remove_if(positions.begin() + static_cast<std::ptrdiff_t>(before),
                                  positions.end(), falls_below),

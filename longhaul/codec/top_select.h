@@ -12,22 +12,18 @@ namespace longhaul {
 
 // Magnitudes are compared as the integers that their bits are: the same order, denormals included.
 // Zeros are never selected: sending them would tell nobody anything.
-struct Cut {
-  std::uint32_t bits = 1;    // elements with magnitude_bits >= bits are candidates
-  std::size_t at_least = 0;  // how many there are
-};
 
-// A cut with k to k + slack candidates, or, where equal magnitudes make that impossible, the
-// largest cut with at least k. With fewer than k non-zero elements: all of them. `count` counts
-// candidates, `hint` is where to look first.
-Cut find_cut(const std::function<std::size_t(float threshold)>& count, std::size_t k,
-             std::size_t slack, std::uint32_t hint);
+// Magnitude bits above which k to k + slack elements are candidates, themselves included. Where
+// equal magnitudes make that impossible: the largest ones with at least k. With fewer than k
+// non-zero elements: all of them. `count` counts candidates, `hint` is where to look first.
+std::uint32_t find_cut(const std::function<std::size_t(float threshold)>& count, std::size_t k,
+                       std::size_t slack, std::uint32_t hint);
 
 // The k-th largest of `bits` (1 <= k <= bits.size()); may reorder them.
 std::uint32_t kth_largest(std::span<std::uint32_t> bits, std::size_t k);
 
 // Which candidates are among the k largest: all above `bits`, and the first `ties` equal to it.
-struct ExactCut {
+struct Cut {
   std::uint32_t bits = 0;
   std::size_t ties = 0;
 
@@ -39,7 +35,7 @@ struct ExactCut {
   }
 };
 // `candidates` are magnitude bits, more than k of them; may reorder them.
-ExactCut exact_cut(std::span<std::uint32_t> candidates, std::size_t k);
+Cut exact_cut(std::span<std::uint32_t> candidates, std::size_t k);
 
 // Appends the ascending positions of the k largest magnitudes of `values` (at most a tile) and
 // returns the smallest one's bits, a good hint for the next call.

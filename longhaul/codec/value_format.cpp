@@ -14,20 +14,10 @@
 namespace longhaul {
 namespace {
 
-struct FormatRow {
-  ValueFormat format;
-  std::string_view name;
-  unsigned bits;
-};
-constexpr std::array kFormats{
-    FormatRow{ValueFormat::kFp32, "fp32", 32}, FormatRow{ValueFormat::kBf16, "bf16", 16},
-    FormatRow{ValueFormat::k8Bit, "8bit", 8},  FormatRow{ValueFormat::k4Bit, "4bit", 4},
-    FormatRow{ValueFormat::k2Bit, "2bit", 2},  FormatRow{ValueFormat::k1Bit, "1bit", 1},
-};
-
-const FormatRow& row_of(ValueFormat format) {
-  return kFormats.at(static_cast<std::size_t>(format));
-}
+// Both in the order of ValueFormat.
+constexpr std::array<std::string_view, 6> kFormatNames{"fp32", "bf16", "8bit",
+                                                       "4bit", "2bit", "1bit"};
+constexpr std::array<unsigned, kFormatNames.size()> kFormatBits{32, 16, 8, 4, 2, 1};
 
 bool has_grid(ValueFormat format) { return bits_of(format) <= 8; }
 
@@ -41,11 +31,8 @@ std::size_t code_bytes(ValueFormat format, std::size_t count) {
   return (count * bits_of(format) + 7) / 8;
 }
 
-// The ends of a block's grid as they travel.
-struct Ends {
-  std::uint16_t lo = 0;
-  std::uint16_t hi = 0;
-};
+// The ends of a block's grid as they travel: bf16.
+using Ends = std::ranges::minmax_result<std::uint16_t>;
 
 // Rounding up must not reach infinity.
 std::uint16_t end_at(float magnitude) {
@@ -59,12 +46,12 @@ Ends two_means(std::span<const float> values, float sum) {
   const kernels::Tail above = kernels::tail_of_magnitudes(values, sum / count);
   if (above.count == 0 || above.count == values.size()) {
     const std::uint16_t mean = end_at(sum / count);
-    return {.lo = mean, .hi = mean};
+    return {.min = mean, .max = mean};
   }
   const float low =
       std::max(0.0F, sum - above.sum) / static_cast<float>(values.size() - above.count);
   const std::uint16_t hi = end_at(above.sum / static_cast<float>(above.count));
-  return {.lo = std::min(end_at(low), hi), .hi = hi};
+  return {.min = std::min(end_at(low), hi), .max = hi};
 }
 
 Ends means_of(ValueFormat format, std::span<const float> values) {
@@ -75,23 +62,23 @@ Ends means_of(ValueFormat format, std::span<const float> values) {
     const std::span scaled = std::span(storage).first(values.size());
     std::ranges::transform(values, scaled.begin(), [](float v) { return v / 1024.0F; });
     const Ends ends = means_of(format, scaled);
-    return {.lo = end_at(1024.0F * float_from_bf16(ends.lo)),
-            .hi = end_at(1024.0F * float_from_bf16(ends.hi))};
+    return {.min = end_at(1024.0F * float_from_bf16(ends.min)),
+            .max = end_at(1024.0F * float_from_bf16(ends.max))};
   }
   if (format == ValueFormat::k2Bit) return two_means(values, sum);
   const std::uint16_t mean = end_at(sum / static_cast<float>(values.size()));
-  return {.lo = mean, .hi = mean};
+  return {.min = mean, .max = mean};
 }
 
 Ends ends_of(ValueFormat format, std::span<const float> values) {
   if (bits_of(format) <= 2) return means_of(format, values);
-  const kernels::Range range = kernels::magnitude_range(values);
-  return {.lo = end_at(range.min_magnitude), .hi = end_at(range.max_magnitude)};
+  const auto [least, most] = kernels::magnitude_range(values);
+  return {.min = end_at(least), .max = end_at(most)};
 }
 
 kernels::Grid grid_between(ValueFormat format, Ends ends) {
-  kernels::Grid grid{.lo = float_from_bf16(ends.lo), .magnitude_bits = bits_of(format) - 1};
-  const float width = float_from_bf16(ends.hi) - grid.lo;
+  kernels::Grid grid{.lo = float_from_bf16(ends.min), .magnitude_bits = bits_of(format) - 1};
+  const float width = float_from_bf16(ends.max) - grid.lo;
   const auto top = static_cast<float>((1U << grid.magnitude_bits) - 1U);
   if (top > 0.0F) grid.step = width / top;
   const float levels_per_unit =
@@ -100,62 +87,60 @@ kernels::Grid grid_between(ValueFormat format, Ends ends) {
   return grid;
 }
 
-// Codes of kBits bits move between a byte each and side by side, eight at a time, in three steps
-// that double or halve the distance between them.
-template <unsigned kBits>
-struct Spread {
-  // The lowest `width` bits of every `every` bits.
-  static constexpr std::uint64_t repeated(unsigned width, unsigned every) {
-    std::uint64_t mask = 0;
-    for (unsigned at = 0; at < 64; at += every) mask |= (~std::uint64_t{0} >> (64 - width)) << at;
-    return mask;
-  }
-  static constexpr std::uint64_t kFours = repeated(4 * kBits, 32);
-  static constexpr std::uint64_t kTwos = repeated(2 * kBits, 16);
-  static constexpr std::uint64_t kOnes = repeated(kBits, 8);
+// The lowest kWidth bits of every kEvery bits.
+template <unsigned kWidth, unsigned kEvery>
+constexpr std::uint64_t kRepeated = [] {
+  std::uint64_t mask = 0;
+  for (unsigned at = 0; at < 64; at += kEvery) mask |= (~std::uint64_t{0} >> (64 - kWidth)) << at;
+  return mask;
+}();
 
-  static std::uint64_t apart(std::uint64_t packed) {
-    packed = (packed | packed << (32 - 4 * kBits)) & kFours;
-    packed = (packed | packed << (16 - 2 * kBits)) & kTwos;
-    return (packed | packed << (8 - kBits)) & kOnes;
-  }
-  static std::uint64_t together(std::uint64_t codes) {
-    codes = (codes | codes >> (8 - kBits)) & kTwos;
-    codes = (codes | codes >> (16 - 2 * kBits)) & kFours;
-    return codes | codes >> (32 - 4 * kBits);
-  }
-};
+// Codes of kWidth bits move between a byte each and side by side, eight at a time, in three steps
+// that double or halve the distance between them.
+template <unsigned kWidth>
+std::uint64_t spread(std::uint64_t packed) {
+  packed = (packed | packed << (32 - 4 * kWidth)) & kRepeated<4 * kWidth, 32>;
+  packed = (packed | packed << (16 - 2 * kWidth)) & kRepeated<2 * kWidth, 16>;
+  return (packed | packed << (8 - kWidth)) & kRepeated<kWidth, 8>;
+}
+
+template <unsigned kWidth>
+std::uint64_t squeeze(std::uint64_t codes) {
+  codes = (codes | codes >> (8 - kWidth)) & kRepeated<2 * kWidth, 16>;
+  codes = (codes | codes >> (16 - 2 * kWidth)) & kRepeated<4 * kWidth, 32>;
+  return codes | codes >> (32 - 4 * kWidth);
+}
 
 // The first code lies in the lowest bits of the first byte; unused bits of the last byte are zero.
-template <unsigned kBits>
+template <unsigned kWidth>
 void pack_as(std::span<const std::uint8_t> codes, std::byte* out) {
   std::uint64_t word = 0;
   std::size_t i = 0;
-  for (; i + 8 <= codes.size(); i += 8, out += kBits) {
+  for (; i + 8 <= codes.size(); i += 8, out += kWidth) {
     std::memcpy(&word, codes.data() + i, 8);
-    word = Spread<kBits>::together(word);
-    std::memcpy(out, &word, kBits);
+    word = squeeze<kWidth>(word);
+    std::memcpy(out, &word, kWidth);
   }
   if (i == codes.size()) return;
   word = 0;
   std::memcpy(&word, codes.data() + i, codes.size() - i);
-  word = Spread<kBits>::together(word);
-  std::memcpy(out, &word, ((codes.size() - i) * kBits + 7) / 8);
+  word = squeeze<kWidth>(word);
+  std::memcpy(out, &word, ((codes.size() - i) * kWidth + 7) / 8);
 }
 
-template <unsigned kBits>
+template <unsigned kWidth>
 void unpack_as(const std::byte* in, std::span<std::uint8_t> codes) {
   std::size_t i = 0;
-  for (; i + 8 <= codes.size(); i += 8, in += kBits) {
+  for (; i + 8 <= codes.size(); i += 8, in += kWidth) {
     std::uint64_t word = 0;
-    std::memcpy(&word, in, kBits);
-    word = Spread<kBits>::apart(word);
+    std::memcpy(&word, in, kWidth);
+    word = spread<kWidth>(word);
     std::memcpy(codes.data() + i, &word, 8);
   }
   if (i == codes.size()) return;
   std::uint64_t word = 0;
-  std::memcpy(&word, in, ((codes.size() - i) * kBits + 7) / 8);
-  word = Spread<kBits>::apart(word);
+  std::memcpy(&word, in, ((codes.size() - i) * kWidth + 7) / 8);
+  word = spread<kWidth>(word);
   std::memcpy(codes.data() + i, &word, codes.size() - i);
 }
 
@@ -178,8 +163,8 @@ using Codes = std::array<std::uint8_t, kBlockValues>;
 void encode_block(ValueFormat format, std::span<float> values, std::byte* out) {
   const Ends ends = ends_of(format, values);
   const kernels::Grid grid = grid_between(format, ends);
-  store_le(out, ends.lo);
-  if (format != ValueFormat::k1Bit) store_le(out + 2, ends.hi);
+  store_le(out, ends.min);
+  if (format != ValueFormat::k1Bit) store_le(out + 2, ends.max);
   Codes storage;
   const std::span codes = std::span(storage).first(values.size());
   kernels::quantise(values, grid, codes);
@@ -189,7 +174,7 @@ void encode_block(ValueFormat format, std::span<float> values, std::byte* out) {
 
 Ends read_ends(ValueFormat format, const std::byte* in) {
   const auto lo = load_le<std::uint16_t>(in);
-  return {.lo = lo, .hi = format == ValueFormat::k1Bit ? lo : load_le<std::uint16_t>(in + 2)};
+  return {.min = lo, .max = format == ValueFormat::k1Bit ? lo : load_le<std::uint16_t>(in + 2)};
 }
 
 void decode_block(ValueFormat format, const std::byte* in, std::span<float> values) {
@@ -221,7 +206,7 @@ Status check_grids(ValueFormat format, ByteView in, std::size_t count) {
   Status status = Done{};
   for_each_block(format, count, [&](std::size_t first, std::size_t, std::size_t offset) {
     const Ends ends = read_ends(format, in.data() + offset);
-    if (status.ok() && (ends.hi >= kInfinity || ends.lo > ends.hi)) status = not_finite(first);
+    if (status.ok() && (ends.max >= kInfinity || ends.min > ends.max)) status = not_finite(first);
   });
   if (status.ok() && !padding_is_zero(in, count % kBlockValues * bits_of(format))) {
     return corrupt_payload("values: padding is not zero");
@@ -231,16 +216,18 @@ Status check_grids(ValueFormat format, ByteView in, std::size_t count) {
 
 }  // namespace
 
-std::string_view name_of(ValueFormat format) { return row_of(format).name; }
+std::string_view name_of(ValueFormat format) {
+  return kFormatNames.at(static_cast<std::size_t>(format));
+}
 
-bool is_value_format(std::uint8_t wire) { return wire < kFormats.size(); }
+bool is_value_format(std::uint8_t wire) { return wire < kFormatNames.size(); }
 
-unsigned bits_of(ValueFormat format) { return row_of(format).bits; }
+unsigned bits_of(ValueFormat format) { return kFormatBits.at(static_cast<std::size_t>(format)); }
 
 Result<ValueFormat> parse_value_format(std::string_view name) {
-  for (const FormatRow& row : kFormats) {
-    if (row.name == name) return row.format;
-  }
+  const auto* const found = std::ranges::find(kFormatNames, name);
+  if (found != kFormatNames.end())
+    return ValueFormat{static_cast<std::uint8_t>(found - kFormatNames.begin())};
   return Error{ErrorCode::kInvalidArgument,
                "value format: expected fp32, bf16, 8bit, 4bit, 2bit or 1bit, got \"" +
                    std::string(name) + '"'};

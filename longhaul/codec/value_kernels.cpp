@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
 namespace {
 
-Range magnitude_range_target(std::span<const float> values) {
+std::ranges::minmax_result<float> magnitude_range_target(std::span<const float> values) {
   if (values.size() < kWidth) return plain::magnitude_range(values);
   const Floats d;
   auto low = hn::Abs(hn::LoadU(d, values.data()));
@@ -30,8 +30,7 @@ Range magnitude_range_target(std::span<const float> values) {
   };
   for (std::size_t i = 0; i + kWidth <= values.size(); i += kWidth) visit(i);
   visit(values.size() - kWidth);  // the last vector may overlap: minimum and maximum do not mind
-  return {.min_magnitude = hn::GetLane(hn::MinOfLanes(d, low)),
-          .max_magnitude = hn::GetLane(hn::MaxOfLanes(d, high))};
+  return {.min = hn::GetLane(hn::MinOfLanes(d, low)), .max = hn::GetLane(hn::MaxOfLanes(d, high))};
 }
 
 // Sums term(i) for full vectors and tail_term(i) for the rest into kLanes partial sums.
@@ -223,7 +222,7 @@ HWY_EXPORT(dequantise_target);
 HWY_EXPORT(to_bf16_target);
 HWY_EXPORT(from_bf16_target);
 
-Range magnitude_range(std::span<const float> values) {
+std::ranges::minmax_result<float> magnitude_range(std::span<const float> values) {
   return HWY_DYNAMIC_DISPATCH(magnitude_range_target)(values);
 }
 

@@ -25,12 +25,12 @@ CargoOptions limits_of(std::size_t elements) {
           .most_transfers = kMostTransfers};
 }
 
-Result<std::optional<Contributed>> contributed_from(const v1::Welcome& welcome) {
-  if (!welcome.has_contributed()) return std::optional<Contributed>();
+Result<std::optional<Contribution>> contributed_from(const v1::Welcome& welcome) {
+  if (!welcome.has_contributed()) return std::optional<Contribution>();
   const RoundId round = round_from(welcome.contributed().round());
   Result<Attendance> attendance = attendance_from(welcome.contributed().attendance(), round.step);
   if (!attendance.ok()) return attendance.error();
-  return std::optional(Contributed{.round = round, .attendance = std::move(attendance).value()});
+  return std::optional(Contribution{.round = round, .attendance = std::move(attendance).value()});
 }
 
 }  // namespace
@@ -253,7 +253,7 @@ void ClientCore::on_control(Frame frame, TimePoint now) {
 }
 
 void ClientCore::on_welcome(const v1::Welcome& welcome, TimePoint now) {
-  Result<std::optional<Contributed>> contributed = contributed_from(welcome);
+  Result<std::optional<Contribution>> contributed = contributed_from(welcome);
   if (!contributed.ok()) return lose(broken(contributed.error().message), now);
   Connection& c = *connection_;
   c.is_welcome = true;

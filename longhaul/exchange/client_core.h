@@ -19,7 +19,7 @@
 #include "longhaul/exchange/exchange.h"
 #include "longhaul/link/rate_estimator.h"
 #include "longhaul/link/round_trips.h"
-#include "longhaul/round/attendance.h"
+#include "longhaul/round/contribution.h"
 #include "longhaul/transport/lane_count.h"
 #include "longhaul/transport/lanes.h"
 #include "longhaul/transport/stream_mailbox.h"
@@ -70,7 +70,7 @@ class ClientNews {
  public:
   virtual ~ClientNews() = default;
   // `contributed`: the last of its updates that is in a round.
-  virtual void on_welcome(const Place& place, std::optional<Contributed> contributed) = 0;
+  virtual void on_welcome(const Place& place, std::optional<Contribution> contributed) = 0;
   virtual void on_enrolled(RoundId from, const Plan& plan) = 0;
   // `own`: digest of the update of this replica that is in it, if one is. Nothing is returned yet.
   virtual void on_mean(Mean mean, std::optional<std::uint64_t> own) = 0;

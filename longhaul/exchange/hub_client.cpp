@@ -270,7 +270,7 @@ std::vector<LinkNews> HubClient::take_link_news() {
   return std::exchange(link_news_, {});
 }
 
-void HubClient::on_welcome(const Place& place, std::optional<Contributed> contributed) {
+void HubClient::on_welcome(const Place& place, std::optional<Contribution> contributed) {
   {
     const MutexLock lock(mutex_);
     place_ = place;

@@ -105,7 +105,7 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
   template <typename IsReady>
   bool wait_for(Deadline deadline, IsReady is_ready) REQUIRES(mutex_);
 
-  void on_welcome(const Place& place, std::optional<Contributed> contributed) override;
+  void on_welcome(const Place& place, std::optional<Contribution> contributed) override;
   void on_enrolled(RoundId from, const Plan& plan) override;
   void on_mean(Mean mean, std::optional<std::uint64_t> own) override;
   void on_restart(State state) override;
@@ -125,8 +125,8 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
   std::optional<Place> place_ GUARDED_BY(mutex_);
   std::optional<Plan> first_plan_ GUARDED_BY(mutex_);
   std::optional<RoundId> enrolled_from_ GUARDED_BY(mutex_);
-  std::optional<Contributed> contributed_ GUARDED_BY(mutex_);  // the last one that is in
-  std::optional<Attendance> attendance_ GUARDED_BY(mutex_);    // none: from the next step on
+  std::optional<Contribution> contributed_ GUARDED_BY(mutex_);  // the last one that is in
+  std::optional<Attendance> attendance_ GUARDED_BY(mutex_);     // none: from the next step on
   std::optional<std::uint64_t> last_step_ GUARDED_BY(mutex_);
   FinishCause finish_cause_ GUARDED_BY(mutex_) = FinishCause::kSteps;
   bool is_evaluator_ GUARDED_BY(mutex_) = false;

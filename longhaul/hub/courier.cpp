@@ -13,7 +13,7 @@ constexpr std::uint64_t kMostMeansOnTheWay = 4;
 // What goes to this replica if payloads are forwarded: all but its own.
 std::size_t bytes_for(std::size_t slot, const ClosingRound& sent) {
   std::size_t bytes = 0;
-  for (const Entry& one : sent.members) bytes += one.slot == slot ? 0 : one.payload.size();
+  for (const Contribution& one : sent.members) bytes += one.slot == slot ? 0 : one.payload.size();
   return bytes;
 }
 
@@ -141,8 +141,8 @@ void Courier::send_mean(Peer& peer, const JournalRound& round) {
     ByteRope others;
     closed.set_way(v1::WAY_FORWARDED);
     float members = 0.0F;
-    for (const Entry& one : sent->members) members += one.weight;
-    for (const Entry& one : sent->members) {
+    for (const Contribution& one : sent->members) members += one.weight;
+    for (const Contribution& one : sent->members) {
       if (one.payload.empty()) continue;
       if (one.slot != slot) others.append(one.payload.bytes());
       v1::Contribution& told = *closed.add_contributions();

@@ -159,8 +159,7 @@ void HubCore::tell_of_models() {
     peer->progress.next_news = time_after(now_, kNewsOfModelEvery);
     const TransferProgress progress = from ? *from : *to;
     tell_of(*peer, std::string(from ? "sends the first model: " : "is sent the model: ") +
-                       bytes_text(progress.done) + " of " +
-                       bytes_text(progress.total));
+                       bytes_text(progress.done) + " of " + bytes_text(progress.total));
   }
 }
 

@@ -233,10 +233,10 @@ bool Journal::wants_snapshot() const {
   return !directory_.empty() && (log_rounds_ >= limits_.log_rounds || log_bytes_ >= most_bytes);
 }
 
-std::optional<Contributed> Journal::last_of(std::size_t slot, RoundId from) const {
+std::optional<Contribution> Journal::last_of(std::size_t slot, RoundId from) const {
   for (auto round = recent_.rbegin(); round != recent_.rend() && round->id >= from; ++round) {
     if (const Contributor* own = round->contributor(slot))
-      return Contributed{.round = round->id, .attendance = own->attendance};
+      return Contribution{.round = round->id, .attendance = own->attendance};
   }
   return std::nullopt;
 }

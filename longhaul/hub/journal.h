@@ -21,7 +21,7 @@
 #include "longhaul/base/result.h"
 #include "longhaul/base/state.h"
 #include "longhaul/codec/payload.h"
-#include "longhaul/round/attendance.h"
+#include "longhaul/round/contribution.h"
 #include "longhaul/round/plan.h"
 #include "longhaul/round/round_id.h"
 
@@ -143,7 +143,7 @@ class Journal {
   // The first round at hand that is this one or a later one; nothing, if there is none.
   [[nodiscard]] const JournalRound* first_from(RoundId round) const;
   // The last update of this slot that is in this round or a later one.
-  [[nodiscard]] std::optional<Contributed> last_of(std::size_t slot, RoundId from) const;
+  [[nodiscard]] std::optional<Contribution> last_of(std::size_t slot, RoundId from) const;
   // Is every round that closed from this one on at hand?
   [[nodiscard]] bool reaches_back_to(RoundId round) const { return round >= complete_from_; }
   // Behind the last round.

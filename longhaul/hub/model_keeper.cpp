@@ -18,7 +18,7 @@ std::unique_ptr<Planner> planner_of(const TrainingOptions& options, std::size_t 
   planner.may_look_ahead = planner.may_look_ahead && options.may_look_ahead;
   return make_planner(planner,
                       RoundSizes(options.engine.recipe.codec, elements, options.replicas, {},
-                                 options.engine.recipe.means_down(), options.engine.layers));
+                                 options.engine.recipe.way_down(), options.engine.layers));
 }
 
 RoundSize size_of(std::span<const WeightedPayload> sent, const RoundMean& mean) {
@@ -33,13 +33,13 @@ RoundSize size_of(std::span<const WeightedPayload> sent, const RoundMean& mean) 
 std::vector<WeightedPayload> sent_in(const ClosingRound& closing) {
   std::vector<WeightedPayload> sent;
   sent.reserve(closing.members.size());
-  for (const Entry& entry : closing.members)
+  for (const Contribution& entry : closing.members)
     sent.push_back({.payload = entry.payload, .weight = entry.weight});
   return sent;
 }
 
 void note_contributors(const ClosingRound& closing, RoundOutcome& outcome) {
-  for (const Entry& entry : closing.members) {
+  for (const Contribution& entry : closing.members) {
     if (!entry.has_submitted) continue;
     outcome.contributors.push_back(
         {.slot = entry.slot, .digest = entry.payload.digest(), .attendance = entry.attendance});

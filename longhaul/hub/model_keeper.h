@@ -24,7 +24,7 @@ struct TrainingOptions {
   std::uint64_t steps = 0;     // of the run; 0: until it is told
   bool may_look_ahead = true;  // false: a planner never does, though the optimizer may allow it
   std::size_t replicas = 1;
-  RoundPolicy policy;
+  RoundOptions policy;
   std::filesystem::path directory;  // of the journal; empty: in memory only
   JournalOptions journal;
   std::uint64_t run = 0;      // which one the journal is of

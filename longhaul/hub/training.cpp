@@ -38,12 +38,12 @@ std::optional<std::uint64_t> Training::digest_before(std::uint64_t step) const {
   return found->second;
 }
 
-std::optional<Contributed> Training::last_of(std::size_t slot, RoundId from) const {
-  if (std::optional<Contributed> open = book_.last_of(slot)) return open;
+std::optional<Contribution> Training::last_of(std::size_t slot, RoundId from) const {
+  if (std::optional<Contribution> open = book_.last_of(slot)) return open;
   if (closing_) {
-    const auto own = std::ranges::find(closing_->members, slot, &Entry::slot);
+    const auto own = std::ranges::find(closing_->members, slot, &Contribution::slot);
     if (own != closing_->members.end() && own->has_submitted && closing_->round >= from)
-      return Contributed{.round = closing_->round, .attendance = own->attendance};
+      return Contribution{.round = closing_->round, .attendance = own->attendance};
   }
   return journal_.last_of(slot, from);
 }

@@ -36,7 +36,7 @@ class Training {
   // What members sent in a round, while a member may be better off with it than with the mean.
   [[nodiscard]] const ClosingRound* sent(RoundId round) const;
   // The last update of this slot that is in this round or a later one, closed or not.
-  [[nodiscard]] std::optional<Contributed> last_of(std::size_t slot, RoundId from) const;
+  [[nodiscard]] std::optional<Contribution> last_of(std::size_t slot, RoundId from) const;
   // The plan to begin with, and why.
   [[nodiscard]] const Decision& first_decision() const { return first_; }
 

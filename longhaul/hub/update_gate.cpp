@@ -16,12 +16,11 @@ Result<CheckedPayload> check_update(ByteBuffer bytes, std::size_t elements,
                                     const CodecOptions& codec) {
   Result<CheckedPayload> update = CheckedPayload::check_update(std::move(bytes), elements);
   if (!update.ok() || update->empty()) return update;
-  const LowRankBody* factors = update->view().low_rank();
-  if (factors == nullptr) return update;
   const bool is_asked_for =
       codec.kind == CodecKind::kLowRank || codec.kind == CodecKind::kSharedLowRank;
   const std::uint32_t most = is_asked_for ? codec.rank : 0;
-  if (std::ranges::all_of(factors->blocks, [&](const auto& block) { return block.rank <= most; }))
+  if (std::ranges::all_of(update->view().matrices(),
+                          [&](const auto& matrix) { return matrix.rank <= most; }))
     return update;
   return corrupt_payload("low rank: a rank that its recipe does not have");
 }
@@ -80,9 +79,10 @@ void UpdateGate::on_checked(Peer& peer, std::uint32_t restarts, RoundId round, T
     return;
   }
   if (round >= peer.progress.next_mean) peer.progress.own[round] = update->payload.digest();
-  const Taken taken = training_->book().submit(peer.slot(), round, std::move(update->payload), at,
-                                               std::move(update->attendance));
-  if (taken == Taken::kTooLate || taken == Taken::kNotMember) ++replica.returned;
+  const SubmitOutcome outcome = training_->book().submit(
+      peer.slot(), round, std::move(update->payload), at, std::move(update->attendance));
+  if (outcome == SubmitOutcome::kTooLate || outcome == SubmitOutcome::kNotMember)
+    ++replica.returned;
 }
 
 }  // namespace longhaul

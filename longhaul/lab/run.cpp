@@ -101,7 +101,7 @@ class Run {
 
   void start_planner(const std::vector<SimulatedPeer>& peers, EngineOptions& options) {
     const RoundSizes sizes(job_.recipe.codec, workload_.initial_parameters().size(), peers.size(),
-                           {}, job_.recipe.means_down(), workload_.layers());
+                           {}, job_.recipe.way_down(), workload_.layers());
     planner_ = std::make_unique<LivePlanner>(planner_options(options), scenario_, peers, sizes);
     options.recipe.plan = planner_->plan();
     network_->plan_with([this](const ClosedRound& round) { return planner_->round_closed(round); });

@@ -41,23 +41,21 @@ std::vector<double> round_ratios(const RatioRange& limits) {
   return ratios;
 }
 
-AutoPlanner::AutoPlanner(RoundSizes sizes, const AutoOptions& limits)
-    : sizes_(std::move(sizes)), limits_(limits) {
+AutoPlanner::AutoPlanner(RoundSizes sizes, const PlannerOptions& options)
+    : Planner(std::move(sizes), options) {
   set_choices();
   set_merge(Merge::kLate);
 }
 
 void AutoPlanner::set_choices() {
   choices_.clear();
-  for (const double ratio : round_ratios(
-           {.least = sizes_.table().front().keep_ratio, .most = sizes_.table().back().keep_ratio}))
-    choices_.push_back(sizes_.at(ratio));
+  for (const double ratio : round_ratios({.least = sizes().table().front().keep_ratio,
+                            .most = sizes().table().back().keep_ratio}))
+    choices_.push_back(sizes().at(ratio));
 }
 
 void AutoPlanner::expect(std::size_t replicas) {
-  if (replicas == sizes_.replicas()) return;
-  sizes_ = sizes_.with(replicas);
-  set_choices();
+  if (resize(replicas)) set_choices();
 }
 
 // Between the two thresholds the rule stays what it is.
@@ -65,18 +63,18 @@ void AutoPlanner::note_agreement(double agreement, double rounds) {
   if (!std::isfinite(agreement)) return;  // of a run that diverges
   agreement_ =
       agreement_ ? *agreement_ + rounds * kAgreementGain * (agreement - *agreement_) : agreement;
-  if (rounds_ < kRoundsBetweenChanges || !limits_.may_look_ahead) return;
+  if (rounds_ < kRoundsBetweenChanges || !options().may_look_ahead) return;
   if (*agreement_ < kDisagreement && merge_ != Merge::kAhead) set_merge(Merge::kAhead);
   if (*agreement_ > kAgreement && merge_ != Merge::kLate) set_merge(Merge::kLate);
 }
 
 IterationModel AutoPlanner::model_of(Merge merge) const {
-  return calibrated_model(merge).corrected(agreement_).over(limits_.steps);
+  return calibrated_model(merge).corrected(agreement_).over(options().steps);
 }
 
 Decision AutoPlanner::best(const Conditions& replicas) const {
   Decision decision = search(replicas);
-  decision.reason = reason_of(replicas, sizes_, decision, why());
+  decision.reason = reason_of(replicas, sizes(), decision, why());
   return decision;
 }
 
@@ -85,13 +83,6 @@ void AutoPlanner::set_merge(Merge merge) {
   merge_ = merge;
   lags_.clear();
   for (const RoundSize& size : choices_) lags_.push_back(model.lag_of(size.keep_ratio));
-  periods_.clear();
-  for (int steps = 1; steps <= most_period(); steps *= 2) {
-    Period& period =
-        periods_.emplace_back(Period{.steps = steps, .lag = model.lag_of(1.0 / steps)});
-    for (int delay = 0; delay <= limits_.most_delay; ++delay)
-      period.loops.emplace_back(delay, steps);
-  }
 }
 
 // The fastest plan so far, and the period that is being tried.
@@ -107,20 +98,20 @@ class AutoPlanner::Search {
   // From the ratio on that links just bear, in both directions as far as a plan can still be
   // faster: more bytes only take longer, fewer only need more steps. False where no plan with that
   // period can be.
-  bool try_period(const Period& period) {
+  bool try_period(int period) {
     set(period);
     if (paces_.computing() * fewest_ >= least_) return false;
     const auto borne = std::ranges::partition_point(choices_, [&](const RoundSize& size) {
-      return paces_.least(size, period.steps, fall_) <= paces_.busy(period.steps);
+      return paces_.least(size, period, fall_) <= paces_.busy(period);
     });
     const auto start =
         static_cast<std::size_t>(std::max(borne - choices_.begin(), std::ptrdiff_t{1})) - 1;
     for (std::size_t choice = start; choice < choices_.size(); ++choice) {
-      if (paces_.least(choices_[choice], period.steps) * fewest_ >= least_) break;
+      if (paces_.least(choices_[choice], period) * fewest_ >= least_) break;
       try_ratio(choice);
     }
     for (std::size_t choice = start; choice-- > 0;) {
-      if (paces_.busy(period.steps) * steps_of(choice) >= least_) break;
+      if (paces_.busy(period) * steps_of(choice) >= least_) break;
       try_ratio(choice);
     }
     return true;
@@ -131,32 +122,33 @@ class AutoPlanner::Search {
   [[nodiscard]] const RoundSize& best_size() const { return choices_[best_choice_]; }
 
  private:
-  void set(const Period& period) {
-    period_ = &period;
-    weight_ = weight_of(period.steps);
-    fewest_ = weight_ * (1 + model_.drift_cost(period.steps));
+  void set(int period) {
+    period_ = period;
+    period_lag_ = model_.lag_of(1.0 / period);
+    loops_.clear();
+    for (int delay = 0; delay <= kMostAutoDelay; ++delay) loops_.emplace_back(delay, period);
+    weight_ = weight_of(period);
+    fewest_ = weight_ * (1 + model_.drift_cost(period));
   }
 
   [[nodiscard]] double steps_of(std::size_t choice) const {
-    return fewest_ + weight_ * model_.drop_cost(lags_[choice] * period_->lag);
+    return fewest_ + weight_ * model_.drop_cost(lags_[choice] * period_lag_);
   }
 
   void try_ratio(std::size_t choice) {
     const RoundSize& size = choices_[choice];
     const double steps = steps_of(choice);
-    const Seconds floor =
-        (paces_.least(size, period_->steps) + paces_.least(size, period_->steps, fall_)) / 2;
+    const Seconds floor = (paces_.least(size, period_) + paces_.least(size, period_, fall_)) / 2;
     if (floor * steps >= least_) return;
-    const Pace pace = paces_.of(size, period_->steps);
-    const Pace fallen = paces_.of(size, period_->steps, fall_);
-    for (int delay = 0; const Loop& loop : period_->loops) {
+    const Pace pace = paces_.of(size, period_);
+    const Pace fallen = paces_.of(size, period_, fall_);
+    for (int delay = 0; const Loop& loop : loops_) {
       const double all_steps = steps + weight_ * model_.delay_cost(delay);
       if (floor * all_steps >= least_) return;  // no longer delay helps
       if ((pace.at_least(loop) + fallen.at_least(loop)) / 2 * all_steps < least_) {
         const Seconds time = (pace.at(loop) + fallen.at(loop)) / 2 * all_steps;
         if (time < least_) {
-          best_ = {
-              .keep_ratio = size.keep_ratio, .delay_steps = delay, .period_steps = period_->steps};
+          best_ = {.keep_ratio = size.keep_ratio, .delay_steps = delay, .period_steps = period_};
           best_choice_ = choice;
           least_ = time;
         }
@@ -171,7 +163,9 @@ class AutoPlanner::Search {
   IterationModel model_;
   double fall_;
 
-  const Period* period_ = nullptr;
+  int period_ = 1;
+  double period_lag_ = 1;    // lag_of(1/H)
+  std::vector<Loop> loops_;  // of each delay
   double weight_ = 1;
   double fewest_ = 1;  // steps that any plan with the period counts for
 
@@ -184,7 +178,7 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
   LONGHAUL_CHECK(!replicas.empty());
   const IterationModel model = model_of(merge_);
   Search search(*this, replicas, model);
-  for (const Period& period : periods_) {
+  for (int period = 1; period <= most_period(); period *= 2) {
     if (!search.try_period(period)) break;
   }
   LONGHAUL_CHECK(search.has_plan());
@@ -196,14 +190,14 @@ Decision AutoPlanner::search(const Conditions& replicas) const {
 // Some periods must fit into the run.
 int AutoPlanner::most_period() const {
   if (!has_local_steps(merge_)) return 1;
-  if (limits_.steps == 0) return limits_.most_period;
-  return std::clamp(static_cast<int>(limits_.steps / kPeriodsInARun), 1, limits_.most_period);
+  if (options().steps == 0) return kMostAutoPeriod;
+  return std::clamp(static_cast<int>(options().steps / kPeriodsInARun), 1, kMostAutoPeriod);
 }
 
 // How much of a full round has passed with this one.
 double AutoPlanner::pass_time(const RoundFacts& facts) {
   const Plan& plan = facts.current;
-  const Seconds took = plan.period_steps * step_time(facts.replicas, sizes_.at(plan.keep_ratio),
+  const Seconds took = plan.period_steps * step_time(facts.replicas, sizes().at(plan.keep_ratio),
                                                      plan.delay_steps, plan.period_steps);
   const double part = std::min(1.0, took / kFullRound);
   const double rounds = part * part;  // as the noise of a time is the same for short and long ones
@@ -222,6 +216,7 @@ double AutoPlanner::worth_a_change(double rounds) const {
 }
 
 std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
+  if (options().kind == PlannerKind::kFrozen) return std::nullopt;
   // A run that goes on with another planner keeps its rule until the replicas say otherwise.
   if (rounds_ == 0 && facts.current.merge != merge_) set_merge(facts.current.merge);
   const double rounds = pass_time(facts);
@@ -230,7 +225,7 @@ std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
   Decision wanted = search(facts.replicas);
   const double wished_for = std::exchange(wished_for_, 0) + rounds;
   if (wanted.plan == facts.current) return std::nullopt;
-  const Decision kept = predicted(facts.replicas, sizes_.at(facts.current.keep_ratio),
+  const Decision kept = predicted(facts.replicas, sizes().at(facts.current.keep_ratio),
                                   facts.current, model_of(facts.current.merge), risk_.factor());
   if (wanted.plan.merge != facts.current.merge && kept.time() / wanted.time() < kWorthANewRule) {
     // Looking ahead needs a round in every step, which the slowest links cannot bear.
@@ -247,7 +242,7 @@ std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
   last_change_ = rounds_;
   changes_.push_back(time_);
   if (changes_.size() > kMostChangesAMinute) changes_.pop_front();
-  wanted.reason = reason_of(facts.replicas, sizes_, wanted, why());
+  wanted.reason = reason_of(facts.replicas, sizes(), wanted, why());
   return wanted;
 }
 

@@ -35,16 +35,10 @@ constexpr std::size_t kMostChangesAMinute = 5;
 // to the same course of training.
 std::vector<double> round_ratios(const RatioRange& limits);
 
-struct AutoOptions {
-  int most_delay = kMostAutoDelay;
-  int most_period = kMostAutoPeriod;
-  bool may_look_ahead = true;  // false for optimizers whose steps cannot be foreseen (AdamW)
-  std::size_t steps = 0;       // of the run; 0: unknown
-};
-
 class AutoPlanner final : public Planner {
  public:
-  AutoPlanner(RoundSizes sizes, const AutoOptions& limits);
+  // With the kind kFrozen it keeps its first choice.
+  AutoPlanner(RoundSizes sizes, const PlannerOptions& options);
 
   // The best plan for these conditions, as far as the replicas' agreement is known. Pure.
   [[nodiscard]] Decision best(const Conditions& replicas) const;
@@ -61,12 +55,6 @@ class AutoPlanner final : public Planner {
 
  private:
   class Search;
-  // One that the planner may choose.
-  struct Period {
-    int steps = 1;
-    double lag = 1;           // lag_of(1/H)
-    std::vector<Loop> loops;  // of each delay
-  };
 
   [[nodiscard]] Decision search(const Conditions& replicas) const;  // without its reason
   [[nodiscard]] IterationModel model_of(Merge merge) const;
@@ -78,13 +66,9 @@ class AutoPlanner final : public Planner {
   [[nodiscard]] int most_period() const;
   [[nodiscard]] std::string why() const;
 
-  RoundSizes sizes_;
-  AutoOptions limits_;
   Merge merge_ = Merge::kLate;
   std::vector<RoundSize> choices_;  // of round ratios, ascending
-  // With that rule:
-  std::vector<double> lags_;  // of the choices
-  std::vector<Period> periods_;
+  std::vector<double> lags_;        // of the choices, with that rule
   std::optional<double> agreement_;
   FallRisk risk_;
   double rounds_ = 0;  // full ones

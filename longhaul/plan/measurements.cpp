@@ -51,14 +51,15 @@ Seconds StepTimer::typical() const {
 
 RoundFacts facts_of(std::span<const WeightedPayload> sent, const CheckedPayload& mean,
                     Conditions replicas, const Plan& current) {
-  std::vector<WeightedSquare> messages;
-  messages.reserve(sent.size());
-  for (const WeightedPayload& one : sent)
-    messages.push_back(
-        {.weight = static_cast<double>(one.weight), .square = square_of(one.payload)});
+  std::vector<double> weights;
+  std::vector<double> squares;
+  for (const WeightedPayload& one : sent) {
+    weights.push_back(static_cast<double>(one.weight));
+    squares.push_back(square_of(one.payload));
+  }
   const double mean_square = square_of(mean);
   return {.replicas = std::move(replicas),
-          .agreement = agreement_of(messages, mean_square),
+          .agreement = agreement_of(weights, squares, mean_square),
           .mean_norm = std::sqrt(mean_square),
           .current = current};
 }

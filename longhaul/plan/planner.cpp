@@ -5,42 +5,20 @@
 #include <random>
 #include <utility>
 
+#include "longhaul/base/check.h"
 #include "longhaul/plan/auto_planner.h"
 
 namespace longhaul {
 namespace {
 
-Decision as_it_is(const Conditions& replicas, const RoundSizes& sizes, const Plan& plan,
-                  std::string reason) {
-  Decision decision =
-      predicted(replicas, sizes.exact(plan.keep_ratio), plan, calibrated_model(plan.merge));
-  decision.reason = std::move(reason);
-  return decision;
-}
-
-class FixedPlanner final : public Planner {
- public:
-  FixedPlanner(RoundSizes sizes, Plan plan) : sizes_(std::move(sizes)), plan_(std::move(plan)) {}
-  Decision first(const Conditions& replicas) override {
-    return as_it_is(replicas, sizes_, plan_, "set by the recipe");
-  }
-  std::optional<Decision> round_closed(const RoundFacts& /*facts*/) override {
-    return std::nullopt;
-  }
-
- private:
-  RoundSizes sizes_;
-  Plan plan_;
-};
-
 class DecoPlanner final : public Planner {
  public:
-  DecoPlanner(RoundSizes sizes, Merge merge) : sizes_(std::move(sizes)), merge_(merge) {}
+  using Planner::Planner;
 
-  void expect(std::size_t replicas) override {
-    if (replicas != sizes_.replicas()) sizes_ = sizes_.with(replicas);
+  void expect(std::size_t replicas) override { (void)resize(replicas); }
+  Decision first(const Conditions& replicas) override {
+    return deco(replicas, sizes(), options().plan.merge);
   }
-  Decision first(const Conditions& replicas) override { return deco(replicas, sizes_, merge_); }
 
   // The delay changes when DeCo's does; the ratio when it has moved by a tenth.
   std::optional<Decision> round_closed(const RoundFacts& facts) override {
@@ -49,30 +27,12 @@ class DecoPlanner final : public Planner {
     if (decision.plan.delay_steps == facts.current.delay_steps && moved < 0.1) return std::nullopt;
     return decision;
   }
-
- private:
-  RoundSizes sizes_;
-  Merge merge_;
-};
-
-// Auto's first choice, kept.
-class FrozenPlanner final : public Planner {
- public:
-  explicit FrozenPlanner(AutoPlanner chooser) : chooser_(std::move(chooser)) {}
-  void expect(std::size_t replicas) override { chooser_.expect(replicas); }
-  Decision first(const Conditions& replicas) override { return chooser_.first(replicas); }
-  std::optional<Decision> round_closed(const RoundFacts& /*facts*/) override {
-    return std::nullopt;
-  }
-
- private:
-  AutoPlanner chooser_;
 };
 
 class RandomPlanner final : public Planner {
  public:
-  RandomPlanner(RoundSizes sizes, const AutoOptions& limits, std::uint64_t seed)
-      : sizes_(sizes), chooser_(std::move(sizes), limits), random_(seed) {}
+  RandomPlanner(const RoundSizes& sizes, const PlannerOptions& options)
+      : Planner(sizes, options), chooser_(sizes, options), random_(options.seed) {}
 
   Decision first(const Conditions& replicas) override {
     return by_lot(replicas, chooser_.first(replicas).plan);
@@ -89,10 +49,9 @@ class RandomPlanner final : public Planner {
   Decision by_lot(const Conditions& replicas, Plan plan) {
     const std::uint64_t delays = 2 * static_cast<std::uint64_t>(plan.delay_steps) + 1;
     plan.delay_steps = static_cast<int>(random_() % delays);
-    return as_it_is(replicas, sizes_, plan, "the bytes of auto, and a delay drawn by lot");
+    return as_it_is(replicas, plan, "the bytes of auto, and a delay drawn by lot");
   }
 
-  RoundSizes sizes_;
   AutoPlanner chooser_;
   std::mt19937_64 random_;
   std::size_t rounds_ = 0;
@@ -100,8 +59,7 @@ class RandomPlanner final : public Planner {
 
 class AccordionPlanner final : public Planner {
  public:
-  AccordionPlanner(RoundSizes sizes, Plan plan)
-      : sizes_(std::move(sizes)), plan_(std::move(plan)) {}
+  using Planner::Planner;
 
   Decision first(const Conditions& replicas) override {
     return with(replicas, kMuch, "it begins with nearly everything");
@@ -128,13 +86,11 @@ class AccordionPlanner final : public Planner {
 
   [[nodiscard]] Decision with(const Conditions& replicas, double keep_ratio,
                               const std::string& why) const {
-    Plan plan = plan_;
+    Plan plan = options().plan;
     plan.keep_ratio = keep_ratio;
-    return as_it_is(replicas, sizes_, plan, why);
+    return as_it_is(replicas, plan, why);
   }
 
-  RoundSizes sizes_;
-  Plan plan_;
   double sum_ = 0;
   double previous_ = 0;
   std::size_t rounds_ = 0;
@@ -142,41 +98,58 @@ class AccordionPlanner final : public Planner {
 
 }  // namespace
 
-double agreement_of(std::span<const WeightedSquare> messages, double mean_square) {
-  double weights = 0;
-  for (const WeightedSquare& message : messages) weights += message.weight;
+double agreement_of(std::span<const double> weights, std::span<const double> squares,
+                    double mean_square) {
+  LONGHAUL_CHECK_EQ(weights.size(), squares.size());
+  double all_weights = 0;
+  for (const double weight : weights) all_weights += weight;
   // ‖Σ w_i m_i‖² = Σ w_i²‖m_i‖² + Σ_{i≠j} w_i w_j m_i·m_j: 0 of the last for independent messages,
   // and for messages of one direction what their norms allow.
   double alone = 0;
   double norms = 0;
-  for (const WeightedSquare& message : messages) {
-    const double w = message.weight / weights;
-    alone += w * w * message.square;
-    norms += w * std::sqrt(message.square);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const double w = weights[i] / all_weights;
+    alone += w * w * squares[i];
+    norms += w * std::sqrt(squares[i]);
   }
   const double most = norms * norms - alone;
   if (!(most > 0)) return 1;
   return std::clamp((mean_square - alone) / most, -1.0, 1.0);
 }
 
+Decision Planner::first(const Conditions& replicas) {
+  return as_it_is(replicas, options_.plan, "set by the recipe");
+}
+
+bool Planner::resize(std::size_t replicas) {
+  if (replicas == sizes_.replicas()) return false;
+  sizes_ = sizes_.with(replicas);
+  return true;
+}
+
+Decision Planner::as_it_is(const Conditions& replicas, const Plan& plan, std::string reason) const {
+  Decision decision =
+      predicted(replicas, sizes_.exact(plan.keep_ratio), plan, calibrated_model(plan.merge));
+  decision.reason = std::move(reason);
+  return decision;
+}
+
 std::unique_ptr<Planner> make_planner(const PlannerOptions& options, RoundSizes sizes) {
-  const AutoOptions limits{.may_look_ahead = options.may_look_ahead, .steps = options.steps};
   switch (options.kind) {
     case PlannerKind::kNone:
       break;
     case PlannerKind::kDeco:
-      return std::make_unique<DecoPlanner>(std::move(sizes), options.plan.merge);
+      return std::make_unique<DecoPlanner>(std::move(sizes), options);
     case PlannerKind::kAuto:
-    case PlannerKind::kClairvoyant:
-      return std::make_unique<AutoPlanner>(std::move(sizes), limits);
     case PlannerKind::kFrozen:
-      return std::make_unique<FrozenPlanner>(AutoPlanner(std::move(sizes), limits));
+    case PlannerKind::kClairvoyant:
+      return std::make_unique<AutoPlanner>(std::move(sizes), options);
     case PlannerKind::kRandom:
-      return std::make_unique<RandomPlanner>(std::move(sizes), limits, options.seed);
+      return std::make_unique<RandomPlanner>(sizes, options);
     case PlannerKind::kAccordion:
-      return std::make_unique<AccordionPlanner>(std::move(sizes), options.plan);
+      return std::make_unique<AccordionPlanner>(std::move(sizes), options);
   }
-  return std::make_unique<FixedPlanner>(std::move(sizes), options.plan);
+  return std::make_unique<Planner>(std::move(sizes), options);
 }
 
 }  // namespace longhaul

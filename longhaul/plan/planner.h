@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
+#include <utility>
 
 #include "longhaul/plan/conditions.h"
 #include "longhaul/plan/deco.h"
@@ -31,27 +34,11 @@ struct RoundFacts {
   Plan current;
 };
 
-struct WeightedSquare {
-  double weight = 1;
-  double square = 0;  // of a message's norm
-};
-
 // How alike the replicas' messages are: 0 as if independent, 1 if they have one direction. Free at
-// every merge. `mean_square` is that of their weighted mean.
-double agreement_of(std::span<const WeightedSquare> messages, double mean_square);
-
-class Planner {
- public:
-  virtual ~Planner() = default;
-
-  // So many replicas are in a round from now on; at first as many as its sizes are for.
-  virtual void expect(std::size_t /*replicas*/) {}
-
-  // Before the first step, when only the links are known.
-  virtual Decision first(const Conditions& replicas) = 0;
-  // A plan to announce with the round's mean, if it is worth a change.
-  virtual std::optional<Decision> round_closed(const RoundFacts& facts) = 0;
-};
+// every merge. `squares` are those of the messages' norms, `mean_square` that of their mean with
+// these weights.
+double agreement_of(std::span<const double> weights, std::span<const double> squares,
+                    double mean_square);
 
 struct PlannerOptions {
   PlannerKind kind = PlannerKind::kNone;
@@ -59,6 +46,35 @@ struct PlannerOptions {
   bool may_look_ahead = true;  // false for optimizers whose steps cannot be foreseen (AdamW)
   std::uint64_t seed = 1;      // of kRandom
   std::size_t steps = 0;       // of the run; 0: unknown
+};
+
+// This one keeps the recipe's plan for ever. Others move it.
+class Planner {
+ public:
+  Planner(RoundSizes sizes, PlannerOptions options)
+      : sizes_(std::move(sizes)), options_(std::move(options)) {}
+  virtual ~Planner() = default;
+
+  // So many replicas are in a round from now on; at first as many as its sizes are for.
+  virtual void expect(std::size_t /*replicas*/) {}
+
+  // Before the first step, when only the links are known.
+  virtual Decision first(const Conditions& replicas);
+  // A plan to announce with the round's mean, if it is worth a change.
+  virtual std::optional<Decision> round_closed(const RoundFacts& /*facts*/) { return std::nullopt; }
+
+ protected:
+  [[nodiscard]] const RoundSizes& sizes() const { return sizes_; }
+  [[nodiscard]] const PlannerOptions& options() const { return options_; }
+  // True if the sizes have changed.
+  bool resize(std::size_t replicas);
+  // A plan that follows from no prediction, and what is predicted of it.
+  [[nodiscard]] Decision as_it_is(const Conditions& replicas, const Plan& plan,
+                                  std::string reason) const;
+
+ private:
+  RoundSizes sizes_;
+  PlannerOptions options_;
 };
 
 std::unique_ptr<Planner> make_planner(const PlannerOptions& options, RoundSizes sizes);

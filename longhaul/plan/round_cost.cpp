@@ -17,33 +17,35 @@ Seconds or_zero(Seconds time) { return std::max(time, Seconds(0)); }
 
 }  // namespace
 
-void RoundCost::begin(const RoundTiming& round) {
-  first_step_ = round.step;
-  since_ = round.closed_at;
+void RoundCost::begin(std::uint64_t step, Seconds now) {
+  first_step_ = step;
+  since_ = now;
   rounds_ = 0;
   computing_ = Seconds(0);
 }
 
-void RoundCost::add(const RoundTiming& round, const Conditions& replicas) {
+void RoundCost::add(std::uint64_t step, Seconds closed_at, const Plan& plan, const RoundSize& size,
+                    const Conditions& replicas) {
   if (replicas.empty()) return;
-  if (round.plan != plan_ || replicas.size() != replicas_) {
-    plan_ = round.plan;
+  if (plan != plan_ || replicas.size() != replicas_) {
+    plan_ = plan;
     replicas_ = replicas.size();
     steps_.clear();
     is_settling_ = true;
-    return begin(round);
+    return begin(step, closed_at);
   }
   ++rounds_;
   computing_ += std::ranges::max(replicas, {}, &ReplicaConditions::compute).compute;
-  if (rounds_ < kLeastRounds || round.closed_at - since_ < kStretch) return;
-  if (round.step == first_step_) return;  // many parts, one step
-  if (!std::exchange(is_settling_, false)) learn(round, replicas);
-  begin(round);
+  if (rounds_ < kLeastRounds || closed_at - since_ < kStretch) return;
+  if (step == first_step_) return;  // many parts, one step
+  const Seconds mean_step = (closed_at - since_) / static_cast<double>(step - first_step_);
+  if (!std::exchange(is_settling_, false)) learn(mean_step, size, replicas);
+  begin(step, closed_at);
 }
 
-void RoundCost::learn(const RoundTiming& round, const Conditions& replicas) {
+void RoundCost::learn(Seconds mean_step, const RoundSize& size, const Conditions& replicas) {
   if (steps_.size() == kStretches) steps_.erase(steps_.begin());
-  steps_.push_back((round.closed_at - since_) / static_cast<double>(round.step - first_step_));
+  steps_.push_back(mean_step);
   const Seconds step = step_time();
   // As fast as they were all the time, not just now.
   Conditions links = RoundCost().set_in(replicas);
@@ -51,13 +53,13 @@ void RoundCost::learn(const RoundTiming& round, const Conditions& replicas) {
   for (ReplicaConditions& link : links) link.compute *= slower;
   const Paces paces(links);
   const Loop loop(plan_.delay_steps, plan_.period_steps);
-  const Pace pace = paces.of(round.size, plan_.period_steps);
+  const Pace pace = paces.of(size, plan_.period_steps);
   const Seconds most_work = or_zero((step - paces.computing()) * plan_.period_steps);
   const Seconds most_wait = or_zero(step * loop.steps - pace.length(loop));
   work_ = std::min(work_, most_work);
   wait_ = std::min(wait_, most_wait);
   const Paces with_cost(set_in(links));
-  if (with_cost.of(round.size, plan_.period_steps).at(loop) >= step) return;
+  if (with_cost.of(size, plan_.period_steps).at(loop) >= step) return;
   const bool do_rounds_overlap = plan_.delay_steps >= plan_.period_steps;
   (do_rounds_overlap ? work_ : wait_) = do_rounds_overlap ? most_work : most_wait;
 }

@@ -12,14 +12,6 @@
 
 namespace longhaul {
 
-// A round that has closed.
-struct RoundTiming {
-  std::uint64_t step = 0;
-  Seconds closed_at{};  // on any clock that does not go back
-  Plan plan;            // in force
-  RoundSize size;
-};
-
 // A step is as long as the slower of two: computing and `work` spread over a period, and the loop
 // with `wait` in it. So a measured step bounds both from above, and at least one of them is equal
 // to its bound. Where rounds overlap, what is missing is taken for work, which delay does not hide;
@@ -27,8 +19,10 @@ struct RoundTiming {
 // kept under the next: a plan that was too fast to be true is not believed again.
 class RoundCost {
  public:
-  // Costs in `replicas` do not count.
-  void add(const RoundTiming& round, const Conditions& replicas);
+  // A round of that step and size has closed under the plan in force: at this time, on any clock
+  // that does not go back. Costs in `replicas` do not count.
+  void add(std::uint64_t step, Seconds closed_at, const Plan& plan, const RoundSize& size,
+           const Conditions& replicas);
 
   // In the loop of every replica.
   [[nodiscard]] Seconds wait() const { return wait_; }
@@ -40,8 +34,8 @@ class RoundCost {
   [[nodiscard]] Conditions set_in(Conditions replicas) const;
 
  private:
-  void begin(const RoundTiming& round);
-  void learn(const RoundTiming& round, const Conditions& replicas);
+  void begin(std::uint64_t step, Seconds now);
+  void learn(Seconds mean_step, const RoundSize& size, const Conditions& replicas);
 
   Seconds wait_{};
   Seconds work_{};

@@ -45,11 +45,11 @@ double union_share(CodecKind kind, double keep_ratio, double n) {
 }  // namespace
 
 RoundSizes::RoundSizes(const CodecOptions& codec, std::size_t elements, std::size_t replicas,
-                       const RatioRange& limits, MeansDown means, LayerTable layers)
+                       const RatioRange& limits, std::optional<WayDown> way, LayerTable layers)
     : codec_(codec),
       elements_(elements),
       replicas_(replicas),
-      means_(means),
+      way_(way),
       layers_(std::move(layers)) {
   LONGHAUL_CHECK(limits.least > 0 && limits.least <= limits.most && limits.most <= 1);
   LONGHAUL_CHECK(elements > 0 && replicas > 0);
@@ -68,39 +68,43 @@ RoundSizes::RoundSizes(const CodecOptions& codec, std::size_t elements, std::siz
 
 RoundSizes RoundSizes::with(std::size_t replicas) const {
   const RatioRange limits{.least = table_.front().keep_ratio, .most = table_.back().keep_ratio};
-  return {codec_, elements_, replicas, limits, means_, layers_};
+  return {codec_, elements_, replicas, limits, way_, layers_};
 }
 
-WaysDown RoundSizes::ways_down(double keep_ratio) const {
-  const double up = expected_bytes(codec_, layers_, elements_, keep_ratio);
+double RoundSizes::bytes_up(double keep_ratio) const {
+  return expected_bytes(codec_, layers_, elements_, keep_ratio);
+}
+
+double RoundSizes::bytes_down(double keep_ratio, WayDown way) const {
+  return bytes_down(keep_ratio, way, bytes_up(keep_ratio));
+}
+
+double RoundSizes::bytes_down(double keep_ratio, WayDown way, double bytes_up) const {
   const auto n = static_cast<double>(replicas_);
-  const double in_union = union_share(codec_.kind, keep_ratio, n);
-  return {.dense = static_cast<double>(kPayloadHeaderBytes) + dense_bytes(),
-          .joined = expected_bytes(kUnionForm, {}, elements_, std::max(in_union, keep_ratio)),
-          .forwarded = (n - 1) * up,
-          .two_way = up};
+  switch (way) {
+    case WayDown::kDense:
+      break;
+    case WayDown::kUnion:
+      return expected_bytes(kUnionForm, {}, elements_,
+                            std::max(union_share(codec_.kind, keep_ratio, n), keep_ratio));
+    case WayDown::kForwarded:
+      return (n - 1) * bytes_up;
+    case WayDown::kTwoWay:
+      return bytes_up;
+  }
+  return static_cast<double>(kPayloadHeaderBytes) + dense_bytes();
 }
 
 RoundSize RoundSizes::exact(double keep_ratio) const {
-  const WaysDown ways = ways_down(keep_ratio);
-  if (means_ == MeansDown::kTwoWay)
-    return {.keep_ratio = keep_ratio,
-            .up = ways.two_way,
-            .down = ways.two_way,
-            .way = WayDown::kTwoWay};
-  if (means_ == MeansDown::kForwarded)
-    return {.keep_ratio = keep_ratio,
-            .up = ways.two_way,
-            .down = ways.forwarded,
-            .way = WayDown::kForwarded};
-  RoundSize size{.keep_ratio = keep_ratio, .up = ways.two_way, .down = ways.dense};
-  if (ways.joined < size.down) {
-    size.down = ways.joined;
-    size.way = WayDown::kUnion;
-  }
-  if (ways.forwarded < size.down) {
-    size.down = ways.forwarded;
-    size.way = WayDown::kForwarded;
+  RoundSize size{
+      .keep_ratio = keep_ratio, .up = bytes_up(keep_ratio), .way = way_.value_or(WayDown::kDense)};
+  size.down = bytes_down(keep_ratio, size.way, size.up);
+  if (way_) return size;
+  for (const WayDown way : {WayDown::kUnion, WayDown::kForwarded}) {
+    const double down = bytes_down(keep_ratio, way, size.up);
+    if (down >= size.down) continue;
+    size.down = down;
+    size.way = way;
   }
   return size;
 }

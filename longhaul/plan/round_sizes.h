@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,29 +19,17 @@ struct RoundSize {
   WayDown way = WayDown::kDense;
 };
 
-// What each way down would cost. Union: supports counted as independent; those of gradients overlap
-// more. Two-way needs a residual at the hub.
-struct WaysDown {
-  double dense = 0;
-  double joined = 0;
-  double forwarded = 0;
-  double two_way = 0;
-};
-
 struct RatioRange {
   double least = 0.0003;
   double most = 1.0;
 };
 
-// How means come down: the cheapest exact way, as small as an update, or, without a hub, as the
-// updates of all others.
-enum class MeansDown : std::uint8_t { kExact, kTwoWay, kForwarded };
-
 class RoundSizes {
  public:
-  // Without layers, a codec that needs them counts as one that sends all.
+  // `way`: how means come down; nothing: the cheapest exact way. Without layers, a codec that needs
+  // them counts as one that sends all.
   RoundSizes(const CodecOptions& codec, std::size_t elements, std::size_t replicas,
-             const RatioRange& limits = {}, MeansDown means = MeansDown::kExact,
+             const RatioRange& limits = {}, std::optional<WayDown> way = {},
              LayerTable layers = {});
 
   // The same for another number of replicas.
@@ -50,7 +38,9 @@ class RoundSizes {
 
   // Exact, from the codec.
   [[nodiscard]] RoundSize exact(double keep_ratio) const;
-  [[nodiscard]] WaysDown ways_down(double keep_ratio) const;
+  // The bytes of a mean that comes down that way. Union: supports counted as independent; those of
+  // gradients overlap more.
+  [[nodiscard]] double bytes_down(double keep_ratio, WayDown way) const;
 
   // The table: ratios ascend to the most in equal proportions, from the least on.
   [[nodiscard]] std::span<const RoundSize> table() const { return table_; }
@@ -60,10 +50,13 @@ class RoundSizes {
   [[nodiscard]] double dense_bytes() const { return 4.0 * static_cast<double>(elements_); }
 
  private:
+  [[nodiscard]] double bytes_up(double keep_ratio) const;
+  [[nodiscard]] double bytes_down(double keep_ratio, WayDown way, double bytes_up) const;
+
   CodecOptions codec_;
   std::size_t elements_;
   std::size_t replicas_;
-  MeansDown means_;
+  std::optional<WayDown> way_;
   LayerTable layers_;
   std::vector<RoundSize> table_;
 };

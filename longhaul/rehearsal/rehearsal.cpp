@@ -42,7 +42,7 @@ std::optional<Seconds> predicted_step_time(const Job& job, std::size_t parameter
                      .down = replica.link.down});
   const Recipe& recipe = job.recipe;
   if (recipe.is_free) return Paces(links).computing();
-  const RoundSizes sizes(recipe.codec, parameters, links.size(), {}, recipe.means_down(), layers);
+  const RoundSizes sizes(recipe.codec, parameters, links.size(), {}, recipe.way_down(), layers);
   const Result<EngineOptions> options = engine_options(job, layers);
   if (!options.ok()) return std::nullopt;  // the hub refuses it too
   return make_planner(planner_options(*options), sizes)->first(links).step_time;

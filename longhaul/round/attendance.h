@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "longhaul/round/round_id.h"
-
 namespace longhaul {
 
 struct StepRange {
@@ -32,12 +30,6 @@ struct Attendance {
   [[nodiscard]] bool can_be_of(std::uint64_t step) const;
 
   bool operator==(const Attendance&) const = default;
-};
-
-// An update of a replica that is in a round, or will be when it closes.
-struct Contributed {
-  RoundId round;
-  Attendance attendance;
 };
 
 }  // namespace longhaul

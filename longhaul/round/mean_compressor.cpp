@@ -47,8 +47,8 @@ void MeanCompressor::compress(RoundMean& mean, std::uint64_t step) {
 // Each update is finite, but what is held back of many need not be. No model outlives such values;
 // the hub does.
 void MeanCompressor::drop_if_absurd(std::span<float> mean) {
-  const float largest = std::max(kernels::magnitude_range(residual_).max_magnitude,
-                                 kernels::magnitude_range(mean).max_magnitude);
+  const float largest =
+      std::max(kernels::largest_magnitude(residual_), kernels::largest_magnitude(mean));
   if (largest < kAbsurdSum) return;
   std::ranges::fill(residual_, 0.0F);
   std::ranges::fill(mean, 0.0F);

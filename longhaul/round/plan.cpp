@@ -13,15 +13,9 @@
 namespace longhaul {
 namespace {
 
-struct NamedMerge {
-  Merge merge;
-  std::string_view name;
-};
-
-constexpr std::array kMerges{
-    NamedMerge{Merge::kOptimizer, "optimizer"}, NamedMerge{Merge::kOwnStep, "own-step"},
-    NamedMerge{Merge::kLate, "late"},           NamedMerge{Merge::kAhead, "ahead"},
-    NamedMerge{Merge::kOuter, "outer"},         NamedMerge{Merge::kAnchor, "anchor"}};
+// In the order of Merge.
+constexpr std::array<std::string_view, 6> kMergeNames{"optimizer", "own-step", "late",
+                                                      "ahead",     "outer",    "anchor"};
 
 Error refused(std::string why) { return {ErrorCode::kMismatch, std::move(why)}; }
 
@@ -76,42 +70,30 @@ bool read_knob(const Json& json, std::vector<T>& out) {
   return true;
 }
 
-// Reads the knobs of a plan one by one, from the values whose keys begin with `prefix`. Remembers
-// the first fault.
-template <typename Json>
-struct KnobReader {
-  const Json& values;
-  std::string prefix;
-  Status status = Done{};
-
-  template <typename T>
-  T required(const char* name) {
-    if (status.ok() && !values.contains(prefix + name)) status = no_value(prefix + name);
-    return optional(name, T{});
-  }
-
-  template <typename T>
-  T optional(const char* name, T value) {
-    const auto found = values.find(prefix + name);
-    if (found == values.end() || !status.ok() || read_knob(*found, value)) return value;
-    status = refused("no value of the right kind \"" + prefix + name + '"');
-    return value;
-  }
-};
-
+// Reads the knobs of a plan from the values whose keys begin with `prefix`. An error is the first
+// fault.
 template <typename Json>
 Result<Plan> read_knobs(const Json& values, const std::string& prefix) {
-  KnobReader<Json> reader{.values = values, .prefix = prefix};
+  Status status = Done{};
+  const auto read = [&](const char* name, auto& out) {  // if it is there
+    const auto found = values.find(prefix + name);
+    if (found == values.end() || !status.ok() || read_knob(*found, out)) return;
+    status = refused("no value of the right kind \"" + prefix + name + '"');
+  };
+  const auto require = [&](const char* name, auto& out) {
+    if (status.ok() && !values.contains(prefix + name)) status = no_value(prefix + name);
+    read(name, out);
+  };
   Plan plan;
-  plan.keep_ratio = reader.template required<double>("keep_ratio");
-  plan.delay_steps = reader.template required<int>("delay_steps");
-  plan.period_steps = reader.optional("period_steps", 1);
-  plan.keep_ratios = reader.optional("keep_ratios", std::vector<double>{});
-  plan.schedule = reader.optional("schedule", Plan{}.schedule);
-  const auto merge_name = reader.template required<std::string>("merge");
-  if (!reader.status.ok()) return reader.status.error();
-  const Merge merge = LONGHAUL_TRY(parse_merge(merge_name));
-  plan.merge = merge;
+  std::string merge_name;
+  require("keep_ratio", plan.keep_ratio);
+  require("delay_steps", plan.delay_steps);
+  read("period_steps", plan.period_steps);
+  read("keep_ratios", plan.keep_ratios);
+  read("schedule", plan.schedule);
+  require("merge", merge_name);
+  if (!status.ok()) return status.error();
+  plan.merge = LONGHAUL_TRY(parse_merge(merge_name));
   LONGHAUL_TRY(check_plan_limits(plan));
   return plan;
 }
@@ -157,22 +139,15 @@ PlanCell cell_of_steps(const char* name, const char* symbol, int steps) {
 
 }  // namespace
 
-std::string_view name_of(Merge merge) {
-  return std::ranges::find(kMerges, merge, &NamedMerge::merge)->name;
-}
+std::string_view name_of(Merge merge) { return kMergeNames.at(static_cast<std::size_t>(merge)); }
 
-std::vector<std::string> merge_names() {
-  std::vector<std::string> names;
-  names.reserve(kMerges.size());
-  for (const NamedMerge& row : kMerges) names.emplace_back(row.name);
-  return names;
-}
+std::vector<std::string> merge_names() { return {kMergeNames.begin(), kMergeNames.end()}; }
 
 Result<Merge> parse_merge(std::string_view name) {
-  const auto* const row = std::ranges::find(kMerges, name, &NamedMerge::name);
-  if (row == kMerges.end())
+  const auto* const found = std::ranges::find(kMergeNames, name);
+  if (found == kMergeNames.end())
     return Error{ErrorCode::kInvalidArgument, "no merge rule " + std::string(name)};
-  return row->merge;
+  return Merge{static_cast<std::uint8_t>(found - kMergeNames.begin())};
 }
 
 Status check_plan_limits(const Plan& plan, std::size_t replicas) {

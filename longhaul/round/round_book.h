@@ -13,44 +13,33 @@
 #include <vector>
 
 #include "longhaul/base/clock.h"
-#include "longhaul/codec/payload.h"
-#include "longhaul/round/attendance.h"
+#include "longhaul/round/contribution.h"
 #include "longhaul/round/round_id.h"
 
 namespace longhaul {
 
-struct RoundPolicy {
+struct RoundOptions {
   std::size_t least = 1;  // members: with fewer of them no round closes
   double quorum = 1.0;    // share of the live members, above 0
   Seconds grace{};        // how long the others are waited for once the quorum is there
 };
 
 // The outcome of a submission.
-enum class Taken : std::uint8_t {
+enum class SubmitOutcome : std::uint8_t {
   kIn,
   kAlreadyIn,  // the same replica has submitted to this round before: nothing counts twice
   kTooLate,    // the round has closed without it: the update goes back to its replica
   kNotMember,  // the replica takes part from a later round on
 };
 
-// One member's part in a round that closes.
-struct Entry {
-  std::size_t slot = 0;
-  float weight = 1.0F;
-  bool has_submitted = false;  // else nobody waits for it any longer, or it was rejected
-  CheckedPayload payload;      // empty: nothing to send
-  Attendance attendance;
-  TimePoint at;  // when it was submitted
-};
-
 struct ClosingRound {
   RoundId round;
-  std::vector<Entry> members;  // in replica order: their weights make the divisor
+  std::vector<Contribution> members;  // in replica order: their weights make the divisor
 };
 
 class RoundBook {
  public:
-  RoundBook(const RoundPolicy& policy, RoundId first) : policy_(policy), next_(first) {}
+  RoundBook(const RoundOptions& options, RoundId first) : options_(options), next_(first) {}
 
   // Member of every round from `from` on, which is not before next().
   void join(std::size_t slot, float weight, RoundId from);
@@ -58,13 +47,13 @@ class RoundBook {
   void leave(std::size_t slot);
   [[nodiscard]] std::size_t members() const { return members_.size(); }
 
-  Taken submit(std::size_t slot, RoundId round, CheckedPayload payload, TimePoint now,
-               Attendance attendance = {});
+  SubmitOutcome submit(std::size_t slot, RoundId round, CheckedPayload payload, TimePoint now,
+                       Attendance attendance = {});
   // Its update cannot be used. The round no longer waits for it, and closes without it.
-  Taken reject(std::size_t slot, RoundId round, TimePoint now);
+  SubmitOutcome reject(std::size_t slot, RoundId round, TimePoint now);
 
   // The last update of this slot in a round that has not closed yet.
-  [[nodiscard]] std::optional<Contributed> last_of(std::size_t slot) const;
+  [[nodiscard]] std::optional<Contribution> last_of(std::size_t slot) const;
 
   // The round that closes next: the one that is expected; before that, the name behind the last.
   [[nodiscard]] RoundId next() const { return next_; }
@@ -77,16 +66,13 @@ class RoundBook {
   void expect(RoundId round);
 
  private:
-  struct Member {
-    float weight = 1.0F;
-    RoundId from;
-  };
-  using OpenRound = std::map<std::size_t, Entry>;  // by slot
-  Taken take(RoundId round, Entry entry);
+  using OpenRound = std::map<std::size_t, Contribution>;  // by slot
+  SubmitOutcome take(Contribution contribution);
 
-  RoundPolicy policy_;
+  RoundOptions options_;
   RoundId next_;
-  std::map<std::size_t, Member> members_;
+  // By slot: an empty contribution to the first round of each, with its weight in all of them.
+  std::map<std::size_t, Contribution> members_;
   std::map<RoundId, OpenRound> open_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 class AheadRule final : public MergeRule {
  public:
-  AheadRule(RuleOptions options, std::vector<float> shared, std::span<float> parameters,
+  AheadRule(EngineOptions options, std::vector<float> shared, std::span<float> parameters,
             Optimizer& optimizer, Workers& workers, Unmerged unmerged, std::vector<float> residual)
       : options_(std::move(options)),
         momentum_(options_.optimizer.kind == OptimizerKind::kSgd
@@ -30,56 +30,60 @@ class AheadRule final : public MergeRule {
     LONGHAUL_CHECK(options_.optimizer.kind != OptimizerKind::kAdamW);
   }
 
-  ByteBuffer take(const StepContext& /*now*/, const Taking& taking) override {
-    return take_gradient(taking, residual_);
+  ByteBuffer take(const Part& part, Codec& codec, TakeOptions request) override {
+    return take_gradient(codec, std::move(request), part.of(std::span(residual_)),
+                         options_.recipe.kept_residual());
   }
 
-  void sent(const StepContext& /*now*/, RoundId round, const CheckedPayload& payload) override {
+  void sent(RoundId round, const CheckedPayload& payload) override {
     unmerged_.add(round, Unit::kGradient, payload);
   }
 
   // In gradients, as the residual is.
-  void take_back(const StepContext& now, RoundId round, const Part& part,
+  void take_back(std::size_t step, RoundId round, const Part& part,
                  const PayloadView& message) override {
     const bool is_gradient = unmerged_.oldest(round).unit == Unit::kGradient;
-    const float weight = is_gradient ? 1.0F : 1.0F / move_of_gradient(options_.optimizer, now.lr);
+    const float weight =
+        is_gradient ? 1.0F : 1.0F / move_of_gradient(options_.optimizer, options_.lr.at(step));
     add(message, weight, part.of(std::span(residual_)));
   }
 
-  void merge(const StepContext& now, const Part& part, const Mean& mean) override {
+  void merge(std::size_t step, const Part& part, const Mean& mean) override {
     const Unit unit = unmerged_.oldest(mean.round).unit;
     unmerged_.remove(mean.round);
     const std::span shared = part.of(std::span(shared_));
-    if (unit == Unit::kGradient) return step_with(mean, part, shared, now.lr, optimizer_, workers_);
+    if (unit == Unit::kGradient)
+      return step_with(mean, part, shared, options_.lr.at(step), optimizer_, workers_);
     for_each_tile(mean, workers_, [&](std::size_t first, std::span<const float> values) {
       kernels::add_scaled(values, -1.0F, shared.subspan(first, values.size()));
     });
   }
 
-  void place(const StepContext& next) override {
+  void place(std::size_t next_step) override {
+    const double lr = options_.lr.at(next_step);
     std::ranges::copy(shared_, parameters_.begin());
     if (momentum_ > 0 && !optimizer_.state().empty()) {
       // The velocity's own part in the steps to come: Σ μ^j over the rounds in flight.
       const std::size_t rounds = unmerged_.count(Unit::kGradient);
       const double coasting = powers_below(rounds + 1 + foresight_) - powers_below(1 + foresight_);
-      kernels::add_scaled(optimizer_.state(), static_cast<float>(-next.lr * coasting), parameters_);
+      kernels::add_scaled(optimizer_.state(), static_cast<float>(-lr * coasting), parameters_);
     }
     for (const UnmergedMessage& message : unmerged_) {
-      const std::size_t age = next.step - message.round.step;
+      const std::size_t age = next_step - message.round.step;
       const bool is_gradient = message.unit == Unit::kGradient;
-      message.add_to(
-          parameters_,
-          is_gradient ? static_cast<float>(-next.lr * powers_below(age + foresight_)) : -1.0F);
+      message.add_to(parameters_, is_gradient
+                                      ? static_cast<float>(-lr * powers_below(age + foresight_))
+                                      : -1.0F);
     }
   }
 
   // The rest of the movement of each gradient or velocity is kept: the late replica has moved by
   // it. The velocity stays: the same on all replicas.
-  std::unique_ptr<MergeRule> become(Merge merge, const StepContext& next) override {
+  std::unique_ptr<MergeRule> become(Merge merge, std::size_t next_step) override {
     LONGHAUL_CHECK(merge == Merge::kLate);
-    RuleOptions options = options_;
-    options.merge = merge;
-    const float whole_move = move_of_gradient(options_.optimizer, next.lr);
+    EngineOptions options = options_;
+    options.recipe.plan.merge = merge;
+    const float whole_move = move_of_gradient(options_.optimizer, options_.lr.at(next_step));
     unmerged_.set_weight(Unit::kGradient, whole_move);
     unmerged_.set_weight(Unit::kMove, 1.0F);
     std::ranges::copy(shared_, parameters_.begin());
@@ -111,7 +115,7 @@ class AheadRule final : public MergeRule {
     return sum;
   }
 
-  RuleOptions options_;
+  EngineOptions options_;
   double momentum_;
   std::size_t foresight_;  // Nesterov's steps look one velocity further
   std::vector<float> shared_;
@@ -124,7 +128,7 @@ class AheadRule final : public MergeRule {
 
 }  // namespace
 
-std::unique_ptr<MergeRule> make_ahead_rule(const RuleOptions& options, std::vector<float> shared,
+std::unique_ptr<MergeRule> make_ahead_rule(const EngineOptions& options, std::vector<float> shared,
                                            std::span<float> parameters, Optimizer& optimizer,
                                            Workers& workers, Unmerged unmerged,
                                            std::vector<float> residual) {

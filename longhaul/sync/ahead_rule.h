@@ -12,7 +12,7 @@
 
 namespace longhaul {
 
-std::unique_ptr<MergeRule> make_ahead_rule(const RuleOptions& options, std::vector<float> shared,
+std::unique_ptr<MergeRule> make_ahead_rule(const EngineOptions& options, std::vector<float> shared,
                                            std::span<float> parameters, Optimizer& optimizer,
                                            Workers& workers, Unmerged unmerged,
                                            std::vector<float> residual);

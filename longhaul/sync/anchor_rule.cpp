@@ -14,39 +14,40 @@ namespace {
 
 class AnchorRule final : public MergeRule {
  public:
-  AnchorRule(const RuleOptions& options, std::vector<float> shared, std::span<float> parameters,
+  AnchorRule(const EngineOptions& options, std::vector<float> shared, std::span<float> parameters,
              Workers& workers)
-      : stays_(options.local.mixing.value_or(0.0F)),
-        momentum_(options.local.outer_momentum),
+      : stays_(options.recipe.local.mixing.value_or(0.0F)),
+        momentum_(options.recipe.local.outer_momentum),
         anchor_(std::move(shared)),
         velocity_(anchor_.size()),
         parameters_(parameters),
         workers_(workers) {}
 
   // Nothing is held back: how far it is from the anchor it tells anew each time.
-  ByteBuffer take(const StepContext& /*now*/, const Taking& taking) override {
-    if (!taking.move && !(largest_magnitude(parameters_, workers_) < kAbsurd)) return {};
+  ByteBuffer take(const Part& /*part*/, Codec& codec, TakeOptions request) override {
+    if (!request.move && !(largest_magnitude(parameters_, workers_) < kAbsurd)) return {};
     std::vector<float> distance(anchor_.size());
     run_tiles(anchor_.size(), workers_, [&](std::size_t first, std::size_t count) {
-      if (taking.move) taking.move(first, count);
+      if (request.move) request.move(first, count);
       kernels::difference(std::span(anchor_).subspan(first, count),
                           parameters_.subspan(first, count),
                           std::span(distance).subspan(first, count));
     });
-    return taking.codec.take(
-        {.residual = distance, .keep_ratio = taking.keep_ratio, .seed = taking.seed});
+    request.residual = distance;
+    request.increment = {};
+    return codec.take(request);
   }
 
-  void sent(const StepContext& /*now*/, RoundId round, const CheckedPayload& /*payload*/) override {
+  void sent(RoundId round, const CheckedPayload& /*payload*/) override {
     unmerged_.push_back({.round = round, .anchor = anchor_});
   }
 
-  void take_back(const StepContext& /*now*/, RoundId /*round*/, const Part& /*part*/,
+  void take_back(std::size_t /*step*/, RoundId /*round*/, const Part& /*part*/,
                  const PayloadView& /*message*/) override {}
 
   // A round that was born in the same step holds replicas before the pull: the mean of where they
   // are afterwards follows from it, as all are pulled towards the same anchor.
-  void merge(const StepContext& now, const Part& part, const Mean& mean) override {
+  void merge(std::size_t step, const Part& part, const Mean& mean) override {
     LONGHAUL_CHECK_EQ(part.count, anchor_.size());
     LONGHAUL_CHECK(!unmerged_.empty() && unmerged_.front().round == mean.round);
     const Round merged = std::move(unmerged_.front());
@@ -60,7 +61,7 @@ class AnchorRule final : public MergeRule {
       }
       pull(parameters_, first, values.size());
     });
-    if (unmerged_.empty() || unmerged_.back().round.step != now.step) return;
+    if (unmerged_.empty() || unmerged_.back().round.step != step) return;
     pull(unmerged_.back().anchor, 0, anchor_.size());
     unmerged_.back().share *= stays_;
   }
@@ -116,7 +117,7 @@ class AnchorRule final : public MergeRule {
 
 }  // namespace
 
-std::unique_ptr<MergeRule> make_anchor_rule(const RuleOptions& options, std::vector<float> shared,
+std::unique_ptr<MergeRule> make_anchor_rule(const EngineOptions& options, std::vector<float> shared,
                                             std::span<float> parameters, Workers& workers) {
   return std::make_unique<AnchorRule>(options, std::move(shared), parameters, workers);
 }

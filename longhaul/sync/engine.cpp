@@ -38,12 +38,10 @@ Engine::Engine(EngineOptions options, std::span<float> parameters, Exchange& exc
     : options_(std::move(options)),
       parameters_(parameters),
       exchange_(exchange),
-      parts_(split_into_parts(options_.layers, parameters.size(),
-                              static_cast<std::size_t>(options_.recipe.local.fragments))),
+      parts_(parts_of(options_, parameters.size())),
       workers_(workers),
       optimizer_(make_optimizer()),
-      rule_(make_merge_rule(rule_options(options_.recipe.plan.merge), parameters, parameters,
-                            *optimizer_, workers_)),
+      rule_(make_merge_rule(options_, parameters, parameters, *optimizer_, workers_)),
       plan_(options_.recipe.plan),
       is_ready_(parts_.size()),
       squares_(parts_.size()) {
@@ -64,12 +62,10 @@ std::unique_ptr<Optimizer> Engine::make_optimizer() const {
   return std::make_unique<Optimizer>(options_.optimizer, is_asked ? parameters_.size() : 0);
 }
 
-RuleOptions Engine::rule_options(Merge merge) const {
-  return {.merge = merge,
-          .optimizer = options_.optimizer,
-          .local = options_.recipe.local,
-          .parts = parts_,
-          .computes = options_.computes};
+EngineOptions Engine::options_with(Merge merge) const {
+  EngineOptions options = options_;
+  options.recipe.plan.merge = merge;
+  return options;
 }
 
 // Ratios by replica are of no use to it, and may be many.
@@ -125,39 +121,39 @@ float Engine::clip_scale(std::uint32_t part, std::span<const float> gradient) {
   return norm <= options_.clip ? 1.0F : static_cast<float>(options_.clip / norm);
 }
 
-Taking Engine::taking_of(std::uint32_t part) {
-  return {.part = parts_.at(part),
-          .codec = is_final_average() ? *dense_ : *codecs_.at(part),
-          .keep_ratio = plan_.keep_ratio_of(options_.slot),
-          .seed = seed_of_round(options_.seed, step_, part),
-          .kept = options_.recipe.keeps_residual ? options_.recipe.residual_decay : 0.0F};
+TakeOptions Engine::request_of(std::uint32_t part) const {
+  return {.keep_ratio = plan_.keep_ratio_of(options_.slot),
+          .seed = seed_of_round(options_.seed, step_, part)};
+}
+
+Codec& Engine::codec_of(std::uint32_t part) const {
+  return is_final_average() ? *dense_ : *codecs_.at(part);
 }
 
 ByteBuffer Engine::advance(std::uint32_t number, std::span<const float> gradient, float scale) {
   const Part part = parts_.at(number);
-  Taking taking = taking_of(number);
-  taking.gradient = gradient;
-  Optimizer::Step step;
+  TakeOptions request = request_of(number);
+  request.increment = gradient;
+  kernels::OptimizerStep step;
   if (has_own_step()) {
-    step = optimizer_->begin(part.first, now().lr, scale);
-    taking.move = [&](std::size_t first, std::size_t count) {
+    step = optimizer_->begin(part.first, lr(), scale);
+    request.move = [&](std::size_t first, std::size_t count) {
       optimizer_->step(step, part.first + first, part.of(parameters_).subspan(first, count),
-                       taking.gradient.subspan(first, count));
+                       gradient.subspan(first, count));
     };
-    taking.preview = [&](std::size_t first, std::span<float> out) {
-      optimizer_->preview(step, part.first + first, out,
-                          taking.gradient.subspan(first, out.size()));
+    request.preview = [&](std::size_t first, std::span<float> out) {
+      optimizer_->preview(step, part.first + first, out, gradient.subspan(first, out.size()));
     };
   }
-  if (has_round(number)) return rule_->take(now(), taking);
+  if (has_round(number)) return rule_->take(part, codec_of(number), std::move(request));
   LONGHAUL_CHECK(has_own_step());
-  run_tiles(part.count, workers_, taking.move);
+  run_tiles(part.count, workers_, request.move);
   return {};
 }
 
 ByteBuffer Engine::take_rest(std::uint32_t part) {
   if ((plan_.period_steps == 1 && !is_final_average()) || !has_round(part)) return {};
-  return rule_->take(now(), taking_of(part));
+  return rule_->take(parts_.at(part), codec_of(part), request_of(part));
 }
 
 void Engine::count_unusable() {
@@ -183,7 +179,7 @@ void Engine::ready(std::uint32_t part, std::span<float> gradient) {
   const float scale = std::isfinite(largest) ? clip_scale(part, gradient) : 1.0F;
   const bool is_usable =
       largest * scale < kAbsurd &&
-      (!has_own_step() || optimizer_->accept(parts_[part].first, largest * scale, now().lr));
+      (!has_own_step() || optimizer_->accept(parts_[part].first, largest * scale, lr()));
   if (is_usable) {
     if (scale != 1.0F && !has_own_step()) {
       for (float& g : gradient) g *= scale;
@@ -201,7 +197,7 @@ void Engine::ready_moved(std::uint32_t part) {
   LONGHAUL_CHECK(!is_ready_.at(part));
   LONGHAUL_CHECK(options_.local_step == LocalStep::kCallers && has_local_steps(plan_.merge));
   if (has_round(part)) {
-    ByteBuffer payload = rule_->take(now(), taking_of(part));
+    ByteBuffer payload = rule_->take(parts_[part], codec_of(part), request_of(part));
     if (payload.empty()) count_unusable();
     send(part, std::move(payload));
   }
@@ -254,7 +250,7 @@ void Engine::send(std::uint32_t part, ByteBuffer payload) {
 
 void Engine::open_round(std::uint32_t part, const CheckedPayload& payload) {
   const RoundId round{.step = step_, .part = part};
-  rule_->sent(now(), round, payload);
+  rule_->sent(round, payload);
   in_flight_.insert(std::ranges::upper_bound(in_flight_, round), round);
 }
 
@@ -276,7 +272,7 @@ Status Engine::merge_round(RoundId round, Deadline deadline) {
   const Mean mean = LONGHAUL_TRY(exchange_.collect(round, deadline));
   LONGHAUL_TRY(check_mean(mean, round));
   if (!mean.returned.empty())
-    rule_->take_back(now(), round, parts_.at(round.part), mean.returned.view());
+    rule_->take_back(step_, round, parts_.at(round.part), mean.returned.view());
   in_flight_.erase(std::ranges::lower_bound(in_flight_, round));
   merge(mean);
   if (mean.next_plan && (!next_plan_ || next_plan_round_ < round)) {
@@ -295,7 +291,7 @@ void Engine::merge(const Mean& mean) {
       kernels::add_scaled(values, 1.0F, out.subspan(first, values.size()));
     });
   } else {
-    rule_->merge(now(), part, mean);
+    rule_->merge(step_, part, mean);
   }
   Codec& codec = *codecs_.at(mean.round.part);
   if (codec.shares_state()) codec.learn(mean.values ? *mean.values : mean.to_vector());
@@ -330,13 +326,13 @@ void Engine::go_on() {
   if (next_plan_) change_plan(*std::exchange(next_plan_, std::nullopt));
   if (step_ == period_start_ + static_cast<std::size_t>(period_plan_.period_steps)) begin_period();
   if (next_round_ < step_) find_next_round();
-  if (options_.computes) rule_->place(now());
+  if (options_.computes) rule_->place(step_);
 }
 
 // Another period or schedule holds from the next period on, unless there are no more local steps.
 void Engine::change_plan(const Plan& plan) {
   if (plan.merge != plan_.merge) {
-    rule_ = rule_->become(plan.merge, now());
+    rule_ = rule_->become(plan.merge, step_);
     LONGHAUL_CHECK(rule_ != nullptr);  // check_plan() has seen to that
   }
   plan_ = plan;
@@ -347,7 +343,7 @@ Status Engine::drain(Deadline deadline) {
   while (!in_flight_.empty()) {
     LONGHAUL_TRY(merge_round(in_flight_.front(), deadline));
   }
-  if (options_.computes) rule_->place(now());
+  if (options_.computes) rule_->place(step_);
   // Everything is told: what separates the replica from the shared model is rounding.
   if (options_.computes && options_.final_average && step_ > *options_.final_average)
     std::ranges::copy(shared(), parameters_.begin());

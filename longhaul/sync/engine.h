@@ -28,34 +28,11 @@
 #include "longhaul/exchange/exchange.h"
 #include "longhaul/plan/planner.h"
 #include "longhaul/round/mean_compressor.h"
-#include "longhaul/sync/lr_schedule.h"
+#include "longhaul/sync/engine_options.h"
 #include "longhaul/sync/merge_rule.h"
-#include "longhaul/sync/recipe.h"
 #include "longhaul/sync/sent_log.h"
 
 namespace longhaul {
-
-// The one who moves the parameters between rounds.
-enum class LocalStep : std::uint8_t {
-  kOurs,     // the engine's optimizer
-  kCallers,  // the caller: what the parameters have moved is the update
-};
-
-struct EngineOptions {
-  Recipe recipe;
-  LocalStep local_step = LocalStep::kOurs;
-  OptimizerOptions optimizer;
-  LrSchedule lr;
-  double clip = 0;         // largest norm of a gradient; 0: none. See Engine::ready()
-  std::uint64_t seed = 1;  // equal on all replicas: of codecs that draw at random
-  LayerTable layers;
-  bool computes = true;  // false: nobody takes gradients here, so it need not stand anywhere
-  // In this step everything that a replica has not told goes into a round, uncompressed: after its
-  // merge the shared model is the mean of all replicas. For `late`, and a model in one piece.
-  std::optional<std::uint64_t> final_average{};
-  std::size_t slot = 0;      // of this replica: a plan may have a keep ratio for each
-  std::size_t replicas = 0;  // of the run; 0: not known
-};
 
 // Could an engine of that options come to that plan?
 Status check_plan(const Plan& plan, const EngineOptions& options);
@@ -66,6 +43,8 @@ PlannerOptions planner_options(const EngineOptions& options);
 // For a two-way recipe: compresses its means. `workers` must outlive it.
 std::unique_ptr<MeanCompressor> make_mean_compressor(const EngineOptions& options,
                                                      std::size_t elements, Workers& workers);
+
+struct EngineState;
 
 class Engine {
  public:
@@ -161,7 +140,7 @@ class Engine {
   [[nodiscard]] bool has_diverged() const { return non_finite_in_a_row_ >= kNonFiniteLimit; }
 
  private:
-  [[nodiscard]] StepContext now() const { return {.step = step_, .lr = options_.lr.at(step_)}; }
+  [[nodiscard]] double lr() const { return options_.lr.at(step_); }
   [[nodiscard]] bool is_final_average() const { return options_.final_average == step_; }
   // The rounds of a step of the present period, or of the final average.
   [[nodiscard]] std::vector<std::uint32_t> parts_in(std::size_t step) const;
@@ -175,7 +154,9 @@ class Engine {
   ByteBuffer take_rest(std::uint32_t part);
   // The local step of a part, and what is to be sent of it in this step.
   ByteBuffer advance(std::uint32_t number, std::span<const float> gradient, float scale);
-  [[nodiscard]] Taking taking_of(std::uint32_t part);
+  // For an update of the part in this step, as far as the engine knows it.
+  [[nodiscard]] TakeOptions request_of(std::uint32_t part) const;
+  [[nodiscard]] Codec& codec_of(std::uint32_t part) const;
   void go_to_announced(const Part& part, const PayloadView& sent);
   void count_unusable();
   float clip_scale(std::uint32_t part, std::span<const float> gradient);
@@ -188,13 +169,11 @@ class Engine {
   void merge(const Mean& mean);
   void change_plan(const Plan& plan);
   [[nodiscard]] State save(Extent extent) const;
-  struct Loaded;
   Status load(Extent extent, const State& state);
-  [[nodiscard]] Result<Loaded> read(Extent extent, const State& state) const;
-  [[nodiscard]] Result<Loaded> read_shared(const State& state) const;
-  Status read_codecs(Extent extent, const State& state, Loaded& loaded) const;
-  static Status read_own(const State& state, Loaded& loaded);
-  [[nodiscard]] RuleOptions rule_options(Merge merge) const;
+  [[nodiscard]] Result<EngineState> read(Extent extent, const State& state) const;
+  [[nodiscard]] Result<EngineState> read_shared(const State& state) const;
+  Status read_codecs(Extent extent, const State& state, EngineState& read) const;
+  [[nodiscard]] EngineOptions options_with(Merge merge) const;
   [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer() const;
 
   EngineOptions options_;

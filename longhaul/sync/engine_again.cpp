@@ -20,7 +20,7 @@ class SentCodec final : public Codec {
     add(view_, -1.0F, request.residual);
     return payload_;
   }
-  ByteBuffer take_difference(const TakeDifference& /*request*/, Workers& /*workers*/) override {
+  ByteBuffer take_difference(const TakeOptions& /*request*/, Workers& /*workers*/) override {
     return payload_;
   }
   [[nodiscard]] double expected_bytes(std::size_t /*elements*/, double /*keep*/) const override {
@@ -64,7 +64,7 @@ Status Engine::submit_again(const SentUpdates& sent) {
       send(i, {});
     } else {
       SentCodec codec(sent.at({.step = step_, .part = i}), found->second);
-      send(i, rule_->take(now(), {.part = parts_[i], .codec = codec, .kept = taking_of(i).kept}));
+      send(i, rule_->take(parts_[i], codec, {}));
       go_to_announced(parts_[i], found->second);
     }
     part_is_ready(i, false);

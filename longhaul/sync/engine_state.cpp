@@ -9,13 +9,27 @@
 
 namespace longhaul {
 
-// Where a saved engine stands.
-struct EnginePosition {
+// All that a state says, checked, before anything of the engine changes.
+struct EngineState {
   std::uint64_t step = 0;
   std::uint64_t period_start = 0;
   Plan period_plan;
   std::vector<bool> is_ready;  // by part
   std::deque<RoundId> in_flight;
+  Plan plan;
+  std::optional<Plan> next_plan;
+  RoundId next_plan_round;
+  std::vector<float> shared;
+  std::vector<float> parameters;
+  std::unique_ptr<Optimizer> optimizer;
+  std::unique_ptr<MergeRule> rule;
+  std::vector<std::vector<float>> codecs;  // by part; empty: it starts afresh
+  // Of a checkpoint only.
+  std::uint64_t non_finite_steps = 0;
+  std::uint64_t non_finite_in_a_row = 0;
+  bool is_step_unusable = false;
+  std::vector<double> squares;
+  double norm_before = 0;
 };
 
 namespace {
@@ -70,23 +84,22 @@ Result<std::deque<RoundId>> read_in_flight(const State& state, std::size_t model
 }
 
 // Once a part is ready its round of the step is in flight, or merged after all that are older.
-bool has_rounds_of_step(const EnginePosition& position) {
-  const std::size_t parts = position.is_ready.size();
+bool has_rounds_of_step(const EngineState& read) {
+  const std::size_t parts = read.is_ready.size();
   for (const std::uint32_t part :
-       parts_in_step(position.period_plan, parts, position.step - position.period_start)) {
-    const bool is_in_flight = std::ranges::binary_search(
-        position.in_flight, RoundId{.step = position.step, .part = part});
-    if (!position.is_ready[part] || is_in_flight) continue;
-    if (std::ranges::find(position.in_flight, part, &RoundId::part) != position.in_flight.end())
+       parts_in_step(read.period_plan, parts, read.step - read.period_start)) {
+    const bool is_in_flight =
+        std::ranges::binary_search(read.in_flight, RoundId{.step = read.step, .part = part});
+    if (!read.is_ready[part] || is_in_flight) continue;
+    if (std::ranges::find(read.in_flight, part, &RoundId::part) != read.in_flight.end())
       return false;
   }
   return true;
 }
 
 // A round in flight was submitted, in this step only if its part is ready.
-bool is_born(const RoundId& round, const EnginePosition& position) {
-  return round.step < position.step ||
-         (round.step == position.step && position.is_ready[round.part]);
+bool is_born(const RoundId& round, const EngineState& read) {
+  return round.step < read.step || (round.step == read.step && read.is_ready[round.part]);
 }
 
 Result<std::vector<bool>> read_ready(const State& state, std::size_t parts) {
@@ -99,21 +112,22 @@ Result<std::vector<bool>> read_ready(const State& state, std::size_t parts) {
   return is_ready;
 }
 
-Status read_period(const State& state, const EngineOptions& options, EnginePosition& position) {
+Status read_period(const State& state, const EngineOptions& options, EngineState& read) {
   const auto start = state.value<std::uint64_t>("period_start");
   const Result<Plan> plan = read_plan("period_plan", state, options);
   if (!start.ok()) return start.error();
   if (!plan.ok()) return plan.error();
   const auto steps = static_cast<std::uint64_t>(plan->period_steps);
-  if (*start > position.step || position.step - *start >= steps)
+  if (*start > read.step || read.step - *start >= steps)
     return mismatch("period_start: the step is not in the period");
-  position.period_start = *start;
-  position.period_plan = *plan;
+  read.period_start = *start;
+  read.period_plan = *plan;
   return Done{};
 }
 
-Result<EnginePosition> read_position(const State& state, const EngineOptions& options,
-                                     std::size_t parts) {
+// Where a saved engine stands.
+Result<EngineState> read_position(const State& state, const EngineOptions& options,
+                                  std::size_t parts) {
   const auto step = state.value<std::uint64_t>("step");
   const Result<std::deque<RoundId>> in_flight = read_in_flight(state, parts);
   const Result<std::vector<bool>> is_ready = read_ready(state, parts);
@@ -121,13 +135,37 @@ Result<EnginePosition> read_position(const State& state, const EngineOptions& op
   if (!in_flight.ok()) return in_flight.error();
   if (!is_ready.ok()) return is_ready.error();
   if (*step > kMostSteps) return mismatch("step: absurd");
-  EnginePosition position{.step = *step, .is_ready = *is_ready, .in_flight = *in_flight};
-  const auto was_born = [&](const RoundId& round) { return is_born(round, position); };
-  if (!std::ranges::all_of(position.in_flight, was_born))
+  EngineState read{.step = *step, .is_ready = *is_ready, .in_flight = *in_flight};
+  const auto was_born = [&](const RoundId& round) { return is_born(round, read); };
+  if (!std::ranges::all_of(read.in_flight, was_born))
     return mismatch("in_flight: not up to the step");
-  LONGHAUL_TRY(read_period(state, options, position));
-  if (!has_rounds_of_step(position)) return mismatch("in_flight: without the round of the step");
-  return position;
+  LONGHAUL_TRY(read_period(state, options, read));
+  if (!has_rounds_of_step(read)) return mismatch("in_flight: without the round of the step");
+  return read;
+}
+
+// Reads the part of a checkpoint that a snapshot lacks.
+Status read_own(const State& state, EngineState& loaded) {
+  LONGHAUL_TRY(has_local_steps(loaded.plan.merge) ? load_tensor(kPosition, state, loaded.parameters)
+                                                  : Done{});
+  const auto steps = state.value<std::uint64_t>("non_finite_steps");
+  const auto in_a_row = state.value<std::uint64_t>("non_finite_in_a_row");
+  if (!steps.ok()) return steps.error();
+  if (!in_a_row.ok()) return in_a_row.error();
+  loaded.non_finite_steps = *steps;
+  loaded.non_finite_in_a_row = *in_a_row;
+  const auto is_unusable = state.value<std::uint64_t>("unusable");
+  const auto squares = state.value<std::vector<double>>("gradient_squares");
+  const auto norm = state.value<double>("gradient_norm_before");
+  if (!is_unusable.ok()) return is_unusable.error();
+  if (!squares.ok()) return squares.error();
+  if (!norm.ok()) return norm.error();
+  if (squares->size() != loaded.squares.size())
+    return mismatch("gradient_squares: not one for each part");
+  loaded.is_step_unusable = *is_unusable > 0;
+  loaded.squares = *squares;
+  loaded.norm_before = *norm;
+  return Done{};
 }
 
 Status check_parts(const Plan& plan, const EngineOptions& options) {
@@ -217,30 +255,10 @@ State Engine::save(Extent extent) const {
   return state;
 }
 
-// All that a state says, checked, before anything of the engine changes.
-struct Engine::Loaded {
-  EnginePosition position;
-  Plan plan;
-  std::optional<Plan> next_plan;
-  RoundId next_plan_round;
-  std::vector<float> shared;
-  std::vector<float> parameters;
-  std::unique_ptr<Optimizer> optimizer;
-  std::unique_ptr<MergeRule> rule;
-  std::vector<std::vector<float>> codecs;  // by part; empty: it starts afresh
-  // Of a checkpoint only.
-  std::uint64_t non_finite_steps = 0;
-  std::uint64_t non_finite_in_a_row = 0;
-  bool is_step_unusable = false;
-  std::vector<double> squares;
-  double norm_before = 0;
-};
-
-Result<Engine::Loaded> Engine::read_shared(const State& state) const {
-  EnginePosition position = LONGHAUL_TRY(read_position(state, options_, parts_.size()));
-  const Plan plan = LONGHAUL_TRY(read_plan("plan", state, options_));
-  Loaded loaded{
-      .position = std::move(position), .plan = plan, .squares = std::vector<double>(parts_.size())};
+Result<EngineState> Engine::read_shared(const State& state) const {
+  EngineState loaded = LONGHAUL_TRY(read_position(state, options_, parts_.size()));
+  loaded.plan = LONGHAUL_TRY(read_plan("plan", state, options_));
+  loaded.squares.resize(parts_.size());
   if (state.values.contains("next_plan.merge")) {
     const Plan next = LONGHAUL_TRY(read_plan("next_plan", state, options_));
     const auto round = LONGHAUL_TRY(state.value<std::vector<std::uint64_t>>("next_plan_round"));
@@ -257,7 +275,7 @@ Result<Engine::Loaded> Engine::read_shared(const State& state) const {
 }
 
 // Those of a snapshot only where all replicas have the same.
-Status Engine::read_codecs(Extent extent, const State& state, Loaded& loaded) const {
+Status Engine::read_codecs(Extent extent, const State& state, EngineState& loaded) const {
   for (std::size_t i = 0; i < codecs_.size(); ++i) {
     Codec& codec = *codecs_[i];
     std::vector<float>& read = loaded.codecs.emplace_back();
@@ -268,39 +286,16 @@ Status Engine::read_codecs(Extent extent, const State& state, Loaded& loaded) co
   return Done{};
 }
 
-Status Engine::read_own(const State& state, Loaded& loaded) {
-  LONGHAUL_TRY(has_local_steps(loaded.plan.merge) ? load_tensor(kPosition, state, loaded.parameters)
-                                                  : Done{});
-  const auto steps = state.value<std::uint64_t>("non_finite_steps");
-  const auto in_a_row = state.value<std::uint64_t>("non_finite_in_a_row");
-  if (!steps.ok()) return steps.error();
-  if (!in_a_row.ok()) return in_a_row.error();
-  loaded.non_finite_steps = *steps;
-  loaded.non_finite_in_a_row = *in_a_row;
-  const auto is_unusable = state.value<std::uint64_t>("unusable");
-  const auto squares = state.value<std::vector<double>>("gradient_squares");
-  const auto norm = state.value<double>("gradient_norm_before");
-  if (!is_unusable.ok()) return is_unusable.error();
-  if (!squares.ok()) return squares.error();
-  if (!norm.ok()) return norm.error();
-  if (squares->size() != loaded.squares.size())
-    return mismatch("gradient_squares: not one for each part");
-  loaded.is_step_unusable = *is_unusable > 0;
-  loaded.squares = *squares;
-  loaded.norm_before = *norm;
-  return Done{};
-}
-
-Result<Engine::Loaded> Engine::read(Extent extent, const State& state) const {
+Result<EngineState> Engine::read(Extent extent, const State& state) const {
   LONGHAUL_TRY(check_kind(extent, state));
-  Loaded loaded = LONGHAUL_TRY(read_shared(state));
+  EngineState loaded = LONGHAUL_TRY(read_shared(state));
   loaded.optimizer = make_optimizer();
   if (extent == Extent::kReplica || !has_local_steps(loaded.plan.merge)) {
     LONGHAUL_TRY(loaded.optimizer->load(state));
   }
-  loaded.rule = make_merge_rule(rule_options(loaded.plan.merge), loaded.shared, parameters_,
+  loaded.rule = make_merge_rule(options_with(loaded.plan.merge), loaded.shared, parameters_,
                                 *loaded.optimizer, workers_);
-  const std::deque<RoundId>& rounds = loaded.position.in_flight;
+  const std::deque<RoundId>& rounds = loaded.in_flight;
   LONGHAUL_TRY(loaded.rule->load(extent, state, std::vector(rounds.begin(), rounds.end())));
   LONGHAUL_TRY(read_codecs(extent, state, loaded));
   LONGHAUL_TRY(extent == Extent::kReplica ? read_own(state, loaded) : Done{});
@@ -308,7 +303,7 @@ Result<Engine::Loaded> Engine::read(Extent extent, const State& state) const {
 }
 
 Status Engine::load(Extent extent, const State& state) {
-  Result<Loaded> loaded = read(extent, state);
+  Result<EngineState> loaded = read(extent, state);
   if (!loaded.ok()) return std::move(loaded).error().within(kind_of(extent));
   rule_ = std::move(loaded->rule);
   optimizer_ = std::move(loaded->optimizer);
@@ -317,11 +312,11 @@ Status Engine::load(Extent extent, const State& state) {
   plan_ = loaded->plan;
   next_plan_ = loaded->next_plan;
   next_plan_round_ = loaded->next_plan_round;
-  in_flight_ = std::move(loaded->position.in_flight);
-  step_ = loaded->position.step;
-  is_ready_ = std::move(loaded->position.is_ready);
-  period_start_ = loaded->position.period_start;
-  period_plan_ = std::move(loaded->position.period_plan);
+  in_flight_ = std::move(loaded->in_flight);
+  step_ = loaded->step;
+  is_ready_ = std::move(loaded->is_ready);
+  period_start_ = loaded->period_start;
+  period_plan_ = std::move(loaded->period_plan);
   find_next_round();
   non_finite_steps_ = loaded->non_finite_steps;
   non_finite_in_a_row_ = loaded->non_finite_in_a_row;
@@ -329,7 +324,7 @@ Status Engine::load(Extent extent, const State& state) {
   squares_ = std::move(loaded->squares);
   norm_before_ = loaded->norm_before;
   std::ranges::copy(loaded->parameters, parameters_.begin());
-  if (options_.computes) rule_->place(now());
+  if (options_.computes) rule_->place(step_);
   return Done{};
 }
 

@@ -6,10 +6,10 @@
 
 #include "longhaul/base/check.h"
 #include "longhaul/base/state.h"
-#include "longhaul/codec/difference.h"
 #include "longhaul/codec/kernels.h"
 #include "longhaul/codec/tile_writer.h"
 #include "longhaul/codec/top_select.h"
+#include "longhaul/codec/update_reader.h"
 #include "longhaul/sync/ahead_rule.h"
 
 namespace longhaul {
@@ -17,33 +17,30 @@ namespace {
 
 constexpr std::size_t kBlock = 4096;  // elements of a tile that are merged together, in L1
 
-// The entries of a mean and of the replica's own message in one tile, and their sums over a block
-// of it. Between blocks all sums are zero and nothing is marked.
-struct SparseScratch {
-  // Of a payload in a tile; those before `next` are added.
-  struct Entries {
-    TileEntries decoded;
-    std::size_t next = 0;
-  };
-
-  static void decode(const PayloadView& payload, std::size_t tile, Entries& entries) {
-    payload.entries_of(tile, entries.decoded);
-    entries.next = 0;
+// The entries of a mean and of the replica's own message in one tile, and their sums: over a block
+// of the tile if all of them are sparse, else over all of it. Between blocks the sums of a block
+// are zero, and nothing is marked.
+struct MergeScratch {
+  // Decodes the part of payload `number` in a tile: first the terms of the mean, then the own one.
+  void decode(const PayloadView& payload, std::size_t tile, std::size_t number) {
+    payload.entries_of(tile, decoded[number]);
+    next[number] = 0;
   }
 
   // Adds the entries of a block, and calls fetch(position) for each.
   template <typename Fetch>
-  void add(Entries& entries, std::size_t begin, float weight, std::array<float, kBlock>& out,
+  void add(std::size_t number, std::size_t begin, float weight, std::array<float, kBlock>& out,
            const Fetch& fetch) {
-    const TileEntries& all = entries.decoded;
-    for (; entries.next < all.positions.size(); ++entries.next) {
-      const std::size_t position = all.positions[entries.next];
-      if (position >= begin + kBlock) return;
+    const TileEntries& all = decoded[number];
+    std::size_t k = next[number];
+    for (; k < all.positions.size() && all.positions[k] < begin + kBlock; ++k) {
+      const std::size_t position = all.positions[k];
       const std::size_t i = position - begin;
-      out[i] += weight * all.values[entries.next];
+      out[i] += weight * all.values[k];
       marks[i / 64] |= std::uint64_t{1} << (i % 64);
       fetch(position);
     }
+    next[number] = k;
   }
 
   // The marked positions, ascending; clears the marks.
@@ -54,15 +51,13 @@ struct SparseScratch {
     return positions;
   }
 
-  std::vector<Entries> terms;
-  Entries own;
+  std::vector<TileEntries> decoded;
+  std::vector<std::size_t> next;  // in `decoded`: those before are added
   std::array<float, kBlock> mean_sum{};
   std::array<float, kBlock> own_sum{};
   std::array<std::uint64_t, kernels::mark_words(kBlock)> marks{};
   Scratch<std::uint16_t> positions;
-};
-
-struct DenseScratch {
+  // For a whole tile.
   std::vector<float> sum;
   std::vector<float> move;
   TileEntries entries;
@@ -70,7 +65,7 @@ struct DenseScratch {
 
 class LateRule final : public MergeRule {
  public:
-  LateRule(RuleOptions options, std::vector<float> shared, std::span<float> parameters,
+  LateRule(EngineOptions options, std::vector<float> shared, std::span<float> parameters,
            Optimizer& optimizer, Workers& workers, Unmerged unmerged)
       : options_(std::move(options)),
         parameters_(parameters),
@@ -85,37 +80,34 @@ class LateRule final : public MergeRule {
     shared_ = options_.computes ? std::span(stored_) : parameters_;
   }
 
-  ByteBuffer take(const StepContext& /*now*/, const Taking& taking) override {
-    std::vector<WeightedPayload> told = unmerged_.of(taking.part);
-    TakeDifference request{.shared = taking.part.of(std::span<const float>(shared_)),
-                           .position = taking.part.of(parameters_),
-                           .told = told,
-                           .move = taking.move,
-                           .preview = taking.preview,
-                           .limit = kAbsurd,
-                           .keep_ratio = taking.keep_ratio,
-                           .seed = taking.seed};
-    ByteBuffer payload = taking.codec.take_difference(request, workers_);
-    if (taking.kept == 1.0F || payload.empty()) return payload;
+  ByteBuffer take(const Part& part, Codec& codec, TakeOptions request) override {
+    std::vector<WeightedPayload> announced = unmerged_.of(part);
+    request.shared = part.of(std::span<const float>(shared_));
+    request.position = part.of(parameters_);
+    request.announced = announced;
+    request.limit = kAbsurd;
+    ByteBuffer payload = codec.take_difference(request, workers_);
+    if (options_.recipe.kept_residual() == 1.0F || payload.empty()) return payload;
     // The dropped part of the residual leaves the position too.
-    told.push_back({.payload = CheckedPayload::of_sealed(payload, taking.part.count)});
-    request.told = told;
-    std::vector<float> lost(taking.part.count);
+    announced.push_back({.payload = CheckedPayload::of_sealed(payload, part.count)});
+    request.announced = announced;
+    std::vector<float> lost(part.count);
     read_difference(request, workers_, lost);
-    kernels::add_scaled(lost, 1.0F - taking.kept, taking.part.of(parameters_));
+    kernels::add_scaled(lost, 1.0F - options_.recipe.kept_residual(), part.of(parameters_));
     return payload;
   }
 
   // Without compensation a replica goes on from the shared model.
-  void sent(const StepContext& /*now*/, RoundId round, const CheckedPayload& payload) override {
-    const bool compensates = options_.local.compensates_delay;
+  void sent(RoundId round, const CheckedPayload& payload) override {
+    const bool compensates = options_.recipe.local.compensates_delay;
     unmerged_.add(round, Unit::kMove, payload, compensates ? 1.0F : 0.0F);
     if (compensates || payload.empty()) return;
     add(payload.view(), 1.0F, unmerged_.part_of(round).of(parameters_));
   }
 
-  // It does not count as told any more. An update that did not count moves the replica instead.
-  void take_back(const StepContext& /*now*/, RoundId round, const Part& part,
+  // It does not count as announced any more. An update that did not count moves the replica
+  // instead.
+  void take_back(std::size_t /*step*/, RoundId round, const Part& part,
                  const PayloadView& message) override {
     const UnmergedMessage& own = unmerged_.oldest(round);
     const float counted = own.payload.empty() ? 0.0F : own.weight;
@@ -126,33 +118,31 @@ class LateRule final : public MergeRule {
 
   // Where neither the mean nor the replica's own message has anything, no bit changes: so it does
   // not matter in which form the mean comes.
-  void merge(const StepContext& now, const Part& part, const Mean& mean) override {
+  void merge(std::size_t step, const Part& part, const Mean& mean) override {
     const UnmergedMessage& own = unmerged_.oldest(mean.round);
     const float factor =
-        own.unit == Unit::kMove ? 1.0F : move_of_gradient(options_.optimizer, now.lr);
+        own.unit == Unit::kMove ? 1.0F : move_of_gradient(options_.optimizer, options_.lr.at(step));
     const bool is_sparse = mean.is_sparse() && !own.is_dense();
-    const std::vector<TileRange> ranges = split_tiles(tile_count(part.count), workers_);
-    workers_.run(ranges.size(), [&](std::size_t i) {
-      SparseScratch sparse;
-      DenseScratch dense;
-      for (std::size_t tile = ranges[i].first; tile < ranges[i].end; ++tile) {
+    run_tile_ranges(tile_count(part.count), workers_, [&](std::size_t tile, std::size_t end) {
+      MergeScratch scratch;
+      for (; tile < end; ++tile) {
         if (is_sparse) {
-          merge_sparse(tile, mean, own, factor, sparse);
+          merge_sparse(tile, mean, own, factor, scratch);
         } else {
-          merge_dense(tile, mean, own, factor, dense);
+          merge_dense(tile, mean, own, factor, scratch);
         }
       }
     });
     unmerged_.remove(mean.round);
   }
 
-  std::unique_ptr<MergeRule> become(Merge merge, const StepContext& next) override {
+  std::unique_ptr<MergeRule> become(Merge merge, std::size_t next_step) override {
     LONGHAUL_CHECK(merge == Merge::kAhead);
-    RuleOptions options = options_;
-    options.merge = merge;
+    EngineOptions options = options_;
+    options.recipe.plan.merge = merge;
     std::vector<float> rest = residual();
     rest.resize(shared_.size());
-    const float whole_move = move_of_gradient(options_.optimizer, next.lr);
+    const float whole_move = move_of_gradient(options_.optimizer, options_.lr.at(next_step));
     for (float& e : rest) e /= whole_move;
     // A velocity of one replica's own cannot become the common one: its rest is sent.
     const OptimizerOptions& spec = options_.optimizer;
@@ -182,10 +172,10 @@ class LateRule final : public MergeRule {
     if (!options_.computes) return rest;
     rest.resize(shared_.size());
     for (const Part& part : unmerged_.parts()) {
-      const std::vector<WeightedPayload> told = unmerged_.of(part);
+      const std::vector<WeightedPayload> announced = unmerged_.of(part);
       read_difference({.shared = part.of(std::span<const float>(shared_)),
                        .position = part.of(std::span<const float>(parameters_)),
-                       .told = told},
+                       .announced = announced},
                       workers_, part.of(std::span(rest)));
     }
     return rest;
@@ -197,12 +187,13 @@ class LateRule final : public MergeRule {
   }
 
   void merge_sparse(std::size_t tile, const Mean& mean, const UnmergedMessage& own, float factor,
-                    SparseScratch& scratch) {
-    scratch.terms.resize(mean.terms.size());
-    for (std::size_t i = 0; i < mean.terms.size(); ++i)
-      SparseScratch::decode(mean.terms[i].payload.view(), tile, scratch.terms[i]);
+                    MergeScratch& scratch) {
+    const std::size_t terms = mean.terms.size();
+    scratch.decoded.resize(terms + 1);
+    scratch.next.resize(terms + 1);
+    for (std::size_t i = 0; i < terms; ++i) scratch.decode(mean.terms[i].payload.view(), tile, i);
     const bool has_own = !own.payload.empty() && options_.computes;
-    if (has_own) SparseScratch::decode(own.payload.view(), tile, scratch.own);
+    if (has_own) scratch.decode(own.payload.view(), tile, terms);
     const std::span shared = tile_of(shared_, own.part, tile);
     const std::span x = tile_of(parameters_, own.part, tile);
     // Both were last touched a whole model ago.
@@ -211,9 +202,9 @@ class LateRule final : public MergeRule {
       __builtin_prefetch(&x[i], 1);
     };
     for (std::size_t begin = 0; begin < shared.size(); begin += kBlock) {
-      for (std::size_t i = 0; i < mean.terms.size(); ++i)
-        scratch.add(scratch.terms[i], begin, mean.terms[i].weight, scratch.mean_sum, fetch);
-      if (has_own) scratch.add(scratch.own, begin, own.weight, scratch.own_sum, fetch);
+      for (std::size_t i = 0; i < terms; ++i)
+        scratch.add(i, begin, mean.terms[i].weight, scratch.mean_sum, fetch);
+      if (has_own) scratch.add(terms, begin, own.weight, scratch.own_sum, fetch);
       for (const std::size_t i : scratch.take_positions()) {
         // Added to zero, it is never -0, which would change the sign of a zero.
         const float move = 0.0F + factor * std::exchange(scratch.mean_sum[i], 0.0F);
@@ -225,7 +216,7 @@ class LateRule final : public MergeRule {
 
   // The same arithmetic.
   void merge_dense(std::size_t tile, const Mean& mean, const UnmergedMessage& own, float factor,
-                   DenseScratch& scratch) {
+                   MergeScratch& scratch) {
     const std::span values = mean.tile(tile, scratch.sum, scratch.entries);
     scratch.move.assign(values.size(), 0.0F);
     kernels::add_scaled(values, factor, scratch.move);
@@ -239,25 +230,25 @@ class LateRule final : public MergeRule {
 
   // Where every element changes: not by a correction, which rounds, so that a replica that has held
   // nothing back is exactly where the shared model and its unmerged messages say.
-  void merge_anew(std::size_t tile, const UnmergedMessage& own, DenseScratch& scratch) {
+  void merge_anew(std::size_t tile, const UnmergedMessage& own, MergeScratch& scratch) {
     const std::span shared = tile_of(shared_, own.part, tile);
     const std::span x = tile_of(parameters_, own.part, tile);
-    const std::vector<WeightedPayload> told = unmerged_.of(own.part);
+    const std::vector<WeightedPayload> announced = unmerged_.of(own.part);
     scratch.sum.resize(x.size());
-    DifferenceReader({.shared = own.part.of(std::span<const float>(shared_)),
-                      .position = own.part.of(parameters_),
-                      .told = told})
+    UpdateReader({.shared = own.part.of(std::span<const float>(shared_)),
+                  .position = own.part.of(parameters_),
+                  .announced = announced})
         .read(tile_begin(tile), scratch.sum);
     kernels::subtract(scratch.move, shared);
     std::ranges::copy(shared, x.begin());
-    for (const WeightedPayload& other : told) {
+    for (const WeightedPayload& other : announced) {
       if (&other.payload.view() != &own.payload.view())
         other.payload.view().add_tile(tile, -other.weight, x, scratch.entries);
     }
     kernels::subtract(scratch.sum, x);
   }
 
-  RuleOptions options_;
+  EngineOptions options_;
   std::vector<float> stored_;  // empty where nobody computes: then x is the shared model
   std::span<float> shared_;
   std::span<float> parameters_;  // x
@@ -274,7 +265,7 @@ float move_of_gradient(const OptimizerOptions& optimizer, double lr) {
   return static_cast<float>(lr / (1 - momentum));
 }
 
-std::unique_ptr<MergeRule> make_late_rule(const RuleOptions& options, std::vector<float> shared,
+std::unique_ptr<MergeRule> make_late_rule(const EngineOptions& options, std::vector<float> shared,
                                           std::span<float> parameters, Optimizer& optimizer,
                                           Workers& workers, Unmerged unmerged) {
   return std::make_unique<LateRule>(options, std::move(shared), parameters, optimizer, workers,

@@ -15,7 +15,7 @@ namespace longhaul {
 // = shared - unmerged nor the residual y - x, which it sends next, stands anywhere: both follow
 // from the rest. Rounding errors in x become part of the residual, so nothing is lost by them.
 // Where nobody computes, the parameters hold the shared model; an empty `shared` says that they do.
-std::unique_ptr<MergeRule> make_late_rule(const RuleOptions& options, std::vector<float> shared,
+std::unique_ptr<MergeRule> make_late_rule(const EngineOptions& options, std::vector<float> shared,
                                           std::span<float> parameters, Optimizer& optimizer,
                                           Workers& workers, Unmerged unmerged);
 

@@ -1,7 +1,7 @@
 #include "longhaul/sync/merge_rule.h"
 
 #include <algorithm>
-#include <deque>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -23,26 +23,28 @@ using Floats = std::vector<float>;
 // DD-EF-SGD and its special cases: nobody moves until the mean is there.
 class OptimizerRule final : public MergeRule {
  public:
-  OptimizerRule(bool computes, std::span<float> parameters, Optimizer& optimizer, Workers& workers)
-      : residual_(computes ? parameters.size() : 0),
+  OptimizerRule(const EngineOptions& options, std::span<float> parameters, Optimizer& optimizer,
+                Workers& workers)
+      : lr_(options.lr),
+        kept_(options.recipe.kept_residual()),
+        residual_(options.computes ? parameters.size() : 0),
         parameters_(parameters),
         optimizer_(optimizer),
         workers_(workers) {}
 
-  ByteBuffer take(const StepContext& /*now*/, const Taking& taking) override {
-    return take_gradient(taking, residual_);
+  ByteBuffer take(const Part& part, Codec& codec, TakeOptions request) override {
+    return take_gradient(codec, std::move(request), part.of(std::span(residual_)), kept_);
   }
 
-  void sent(const StepContext& /*now*/, RoundId /*round*/,
-            const CheckedPayload& /*payload*/) override {}
+  void sent(RoundId /*round*/, const CheckedPayload& /*payload*/) override {}
 
-  void take_back(const StepContext& /*now*/, RoundId /*round*/, const Part& part,
+  void take_back(std::size_t /*step*/, RoundId /*round*/, const Part& part,
                  const PayloadView& message) override {
     add(message, 1.0F, part.of(std::span(residual_)));
   }
 
-  void merge(const StepContext& now, const Part& part, const Mean& mean) override {
-    step_with(mean, part, part.of(parameters_), now.lr, optimizer_, workers_);
+  void merge(std::size_t step, const Part& part, const Mean& mean) override {
+    step_with(mean, part, part.of(parameters_), lr_.at(step), optimizer_, workers_);
   }
 
   void save(Extent extent, State& state) const override {
@@ -57,6 +59,8 @@ class OptimizerRule final : public MergeRule {
   [[nodiscard]] Floats residual() const override { return residual_; }
 
  private:
+  LrSchedule lr_;
+  float kept_;
   Floats residual_;  // of gradients; empty where nobody computes
   std::span<float> parameters_;
   Optimizer& optimizer_;  // of the means, the same on all replicas
@@ -66,53 +70,56 @@ class OptimizerRule final : public MergeRule {
 // DGA: x = shared - Σ lr·g over the replica's own gradients whose mean is still on its way.
 class OwnStepRule final : public MergeRule {
  public:
-  OwnStepRule(std::span<const float> shared, std::span<float> parameters, Workers& workers)
-      : shared_(shared.begin(), shared.end()),
+  OwnStepRule(const EngineOptions& options, std::span<const float> shared,
+              std::span<float> parameters, Workers& workers)
+      : lr_(options.lr),
+        kept_(options.recipe.kept_residual()),
+        shared_(shared.begin(), shared.end()),
         residual_(shared.size()),
         parameters_(parameters),
         workers_(workers) {}
 
-  ByteBuffer take(const StepContext& /*now*/, const Taking& taking) override {
-    newest_.assign(taking.gradient.begin(), taking.gradient.end());
-    return take_gradient(taking, residual_);
+  ByteBuffer take(const Part& part, Codec& codec, TakeOptions request) override {
+    newest_.assign(request.increment.begin(), request.increment.end());
+    return take_gradient(codec, std::move(request), part.of(std::span(residual_)), kept_);
   }
 
-  void sent(const StepContext& now, RoundId round, const CheckedPayload& /*payload*/) override {
-    unmerged_.push_back({.round = round, .lr = now.lr, .gradient = std::exchange(newest_, {})});
+  void sent(RoundId round, const CheckedPayload& /*payload*/) override {
+    unmerged_.emplace(round, std::exchange(newest_, {}));
   }
 
-  void take_back(const StepContext& /*now*/, RoundId /*round*/, const Part& part,
+  void take_back(std::size_t /*step*/, RoundId /*round*/, const Part& part,
                  const PayloadView& message) override {
     add(message, 1.0F, part.of(std::span(residual_)));
   }
 
   // With the learning rate of the step it was born in, or the swap would not be even.
-  void merge(const StepContext& /*now*/, const Part& part, const Mean& mean) override {
+  void merge(std::size_t /*step*/, const Part& part, const Mean& mean) override {
     LONGHAUL_CHECK_EQ(part.count, shared_.size());
-    LONGHAUL_CHECK(!unmerged_.empty() && unmerged_.front().round == mean.round);
-    const auto rate = static_cast<float>(-unmerged_.front().lr);
+    LONGHAUL_CHECK(!unmerged_.empty() && unmerged_.begin()->first == mean.round);
+    const auto rate = static_cast<float>(-lr_.at(mean.round.step));
     for_each_tile(mean, workers_, [&](std::size_t first, std::span<const float> values) {
       kernels::add_scaled(values, rate, std::span(shared_).subspan(first, values.size()));
     });
-    unmerged_.pop_front();
+    unmerged_.erase(unmerged_.begin());
   }
 
   // Formed anew instead of corrected: rounding does not add up over the run.
-  void place(const StepContext& /*next*/) override {
+  void place(std::size_t /*next_step*/) override {
     std::ranges::copy(shared_, parameters_.begin());
-    for (const Own& own : unmerged_) {
-      if (own.gradient.empty()) continue;
-      kernels::add_scaled(own.gradient, static_cast<float>(-own.lr), parameters_);
+    for (const auto& [round, gradient] : unmerged_) {
+      if (gradient.empty()) continue;
+      kernels::add_scaled(gradient, static_cast<float>(-lr_.at(round.step)), parameters_);
     }
   }
 
   void save(Extent extent, State& state) const override {
     std::vector<double> rates;
-    for (const Own& own : unmerged_) {
-      rates.push_back(own.lr);
+    for (const auto& [round, gradient] : unmerged_) {
+      rates.push_back(lr_.at(round.step));
       if (extent == Extent::kShared) continue;
-      Floats& saved = state.tensors[name_in_round("gradient", own.round)];
-      saved = own.gradient;
+      Floats& saved = state.tensors[name_in_round("gradient", round)];
+      saved = gradient;
       saved.resize(shared_.size());
     }
     state.values["rates"] = rates;
@@ -124,11 +131,11 @@ class OwnStepRule final : public MergeRule {
     if (!rates.ok()) return rates.error();
     if (rates->size() != in_flight.size())
       return Error{ErrorCode::kMismatch, "rates: not one for each round in flight"};
-    for (std::size_t i = 0; i < in_flight.size(); ++i) {
-      Own& own = unmerged_.emplace_back(Own{.round = in_flight[i], .lr = (*rates)[i]});
+    for (const RoundId& round : in_flight) {
+      Floats& gradient = unmerged_[round];
       if (extent == Extent::kShared) continue;
-      own.gradient.resize(shared_.size());
-      Status loaded = load_tensor(name_in_round("gradient", own.round), state, own.gradient);
+      gradient.resize(shared_.size());
+      Status loaded = load_tensor(name_in_round("gradient", round), state, gradient);
       if (!loaded.ok()) return loaded;
     }
     return extent == Extent::kReplica ? load_tensor("residual", state, residual_) : Done{};
@@ -138,40 +145,32 @@ class OwnStepRule final : public MergeRule {
   [[nodiscard]] Floats residual() const override { return residual_; }
 
  private:
-  struct Own {
-    RoundId round;
-    double lr = 0;
-    Floats gradient;  // empty: there was none
-  };
+  LrSchedule lr_;
+  float kept_;
   Floats shared_;
   Floats residual_;  // of gradients
   std::span<float> parameters_;
   Workers& workers_;
   Floats newest_;
-  std::deque<Own> unmerged_;
+  std::map<RoundId, Floats> unmerged_;  // its gradients by round; empty: there was none
 };
 
 }  // namespace
 
-ByteBuffer take_gradient(const Taking& taking, std::span<float> residual) {
-  const std::span held_back = taking.part.of(residual);
-  ByteBuffer payload = taking.codec.take({.residual = held_back,
-                                          .increment = taking.gradient,
-                                          .keep_ratio = taking.keep_ratio,
-                                          .seed = taking.seed});
-  kernels::feed(held_back, {.decay = taking.kept});
+ByteBuffer take_gradient(Codec& codec, TakeOptions request, std::span<float> residual, float kept) {
+  request.residual = residual;
+  ByteBuffer payload = codec.take(request);
+  kernels::feed(residual, {}, kept);
   return payload;
 }
 
 void for_each_tile(
     const Mean& mean, Workers& workers,
     const std::function<void(std::size_t first, std::span<const float> values)>& visit) {
-  const std::vector<TileRange> ranges = split_tiles(tile_count(mean.elements()), workers);
-  workers.run(ranges.size(), [&](std::size_t i) {
+  run_tile_ranges(tile_count(mean.elements()), workers, [&](std::size_t tile, std::size_t end) {
     Floats sum;
     TileEntries scratch;
-    for (std::size_t tile = ranges[i].first; tile < ranges[i].end; ++tile)
-      visit(tile_begin(tile), mean.tile(tile, sum, scratch));
+    for (; tile < end; ++tile) visit(tile_begin(tile), mean.tile(tile, sum, scratch));
   });
 }
 
@@ -186,30 +185,32 @@ float largest_magnitude(std::span<const float> values, Workers& workers) {
 void step_with(const Mean& mean, const Part& part, std::span<float> parameters, double lr,
                Optimizer& optimizer, Workers& workers) {
   LONGHAUL_CHECK_EQ(mean.elements(), part.count);
-  const Optimizer::Step step = optimizer.begin(part.first, lr);
+  const kernels::OptimizerStep step = optimizer.begin(part.first, lr);
   for_each_tile(mean, workers, [&](std::size_t first, std::span<const float> values) {
     optimizer.step(step, part.first + first, parameters.subspan(first, values.size()), values);
   });
 }
 
-std::unique_ptr<MergeRule> make_merge_rule(const RuleOptions& options,
+std::unique_ptr<MergeRule> make_merge_rule(const EngineOptions& options,
                                            std::span<const float> shared,
                                            std::span<float> parameters, Optimizer& optimizer,
                                            Workers& workers) {
-  const bool has_parts = options.merge == Merge::kLate || options.merge == Merge::kOuter;
-  LONGHAUL_CHECK(options.parts.size() <= 1 || has_parts);
+  const Merge merge = options.recipe.plan.merge;
+  const bool has_parts = merge == Merge::kLate || merge == Merge::kOuter;
+  LONGHAUL_CHECK(options.recipe.local.fragments <= 1 || has_parts);
   const auto start = [&] { return Floats(shared.begin(), shared.end()); };
-  switch (options.merge) {
+  switch (merge) {
     case Merge::kOptimizer:
-      return std::make_unique<OptimizerRule>(options.computes, parameters, optimizer, workers);
+      return std::make_unique<OptimizerRule>(options, parameters, optimizer, workers);
     case Merge::kOwnStep:
-      return std::make_unique<OwnStepRule>(shared, parameters, workers);
+      return std::make_unique<OwnStepRule>(options, shared, parameters, workers);
     case Merge::kLate:
       return make_late_rule(options, options.computes ? start() : Floats(), parameters, optimizer,
-                            workers, Unmerged(shared.size(), options.parts));
+                            workers, Unmerged(shared.size(), parts_of(options, shared.size())));
     case Merge::kAhead:
       return make_ahead_rule(options, start(), parameters, optimizer, workers,
-                             Unmerged(shared.size(), options.parts), Floats(shared.size()));
+                             Unmerged(shared.size(), parts_of(options, shared.size())),
+                             Floats(shared.size()));
     case Merge::kOuter:
       return make_outer_rule(options, start(), parameters, workers);
     case Merge::kAnchor:

@@ -10,7 +10,6 @@
 #include "longhaul/base/state.h"
 #include "longhaul/codec/kernels.h"
 #include "longhaul/exchange/saved.h"
-#include "longhaul/sync/step_kernels.h"
 
 namespace longhaul {
 namespace {
@@ -44,9 +43,15 @@ bool Optimizer::accept(std::size_t first, float largest_gradient, double lr) {
   return true;
 }
 
-Optimizer::Step Optimizer::begin(std::size_t first, double lr, float gradient_scale) {
+kernels::OptimizerStep Optimizer::begin(std::size_t first, double lr, float gradient_scale) {
   allocate();
-  Step step{.lr = static_cast<float>(lr), .gradient_scale = gradient_scale};
+  kernels::OptimizerStep step{.lr = static_cast<float>(lr),
+                              .momentum = spec_.momentum,
+                              .second_moment = spec_.second_moment,
+                              .epsilon = spec_.epsilon,
+                              .weight_decay = spec_.weight_decay,
+                              .gradient_scale = gradient_scale,
+                              .is_nesterov = spec_.kind == OptimizerKind::kNesterov};
   if (spec_.kind != OptimizerKind::kAdamW) return step;
   const float count = ++steps_[first];
   step.unbias_first = 1.0F - std::pow(spec_.momentum, count);
@@ -54,29 +59,16 @@ Optimizer::Step Optimizer::begin(std::size_t first, double lr, float gradient_sc
   return step;
 }
 
-void Optimizer::apply(const Step& step, std::span<float> first_state, std::span<float> second_state,
-                      std::span<float> parameters, std::span<const float> gradient) const {
-  if (spec_.kind == OptimizerKind::kAdamW) {
-    return kernels::adamw_step({.lr = step.lr,
-                                .first_decay = spec_.momentum,
-                                .second_decay = spec_.second_moment,
-                                .unbias_first = step.unbias_first,
-                                .unbias_second = step.unbias_second,
-                                .epsilon = spec_.epsilon,
-                                .weight_decay = spec_.weight_decay,
-                                .gradient_scale = step.gradient_scale},
-                               gradient, first_state, second_state, parameters);
-  }
-  kernels::sgd_step({.lr = step.lr,
-                     .momentum = spec_.momentum,
-                     .weight_decay = spec_.weight_decay,
-                     .gradient_scale = step.gradient_scale,
-                     .is_nesterov = spec_.kind == OptimizerKind::kNesterov},
-                    gradient, first_state, parameters);
+void Optimizer::apply(const kernels::OptimizerStep& step, std::span<float> first_state,
+                      std::span<float> second_state, std::span<float> parameters,
+                      std::span<const float> gradient) const {
+  if (spec_.kind == OptimizerKind::kAdamW)
+    return kernels::adamw_step(step, gradient, first_state, second_state, parameters);
+  kernels::sgd_step(step, gradient, first_state, parameters);
 }
 
-void Optimizer::step(const Step& step, std::size_t first, std::span<float> parameters,
-                     std::span<const float> gradient) {
+void Optimizer::step(const kernels::OptimizerStep& step, std::size_t first,
+                     std::span<float> parameters, std::span<const float> gradient) {
   LONGHAUL_CHECK_LE(first + parameters.size(), elements_);
   LONGHAUL_CHECK_EQ(state_.size(), buffers_of(spec_.kind) * elements_);  // begin() came first
   const auto buffer = [&](std::size_t number) {
@@ -87,8 +79,8 @@ void Optimizer::step(const Step& step, std::size_t first, std::span<float> param
   apply(step, buffer(0), buffer(1), parameters, gradient);
 }
 
-void Optimizer::preview(const Step& step, std::size_t first, std::span<float> parameters,
-                        std::span<const float> gradient) const {
+void Optimizer::preview(const kernels::OptimizerStep& step, std::size_t first,
+                        std::span<float> parameters, std::span<const float> gradient) const {
   LONGHAUL_CHECK_LE(parameters.size(), kPiece);
   std::array<std::array<float, kPiece>, 2> copies;
   const auto copy_of = [&](std::size_t number) {

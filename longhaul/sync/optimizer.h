@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "longhaul/base/result.h"
+#include "longhaul/sync/step_kernels.h"
 
 namespace longhaul {
 
@@ -35,29 +36,21 @@ class Optimizer {
  public:
   Optimizer(const OptimizerOptions& spec, std::size_t elements);
 
-  // A step of one part, in pieces: the factors that all of its pieces share.
-  struct Step {
-    float lr = 0.0F;
-    float gradient_scale = 1.0F;
-    float unbias_first = 1.0F;  // of AdamW
-    float unbias_second = 1.0F;
-  };
-
   // False if a gradient of that magnitude could move a parameter of the part that starts at `first`
   // by an absurd amount; true counts as the step with it: for optimizers whose gradients nobody has
   // checked elsewhere.
   bool accept(std::size_t first, float largest_gradient, double lr);
 
-  // Begins a step of the part that starts at `first`; the gradient will be multiplied by the scale.
-  // A part is the same range of elements in every step.
-  Step begin(std::size_t first, double lr, float gradient_scale = 1.0F);
+  // Begins a step of the part that starts at `first`, which is made in pieces; the gradient will be
+  // multiplied by the scale. A part is the same range of elements in every step.
+  kernels::OptimizerStep begin(std::size_t first, double lr, float gradient_scale = 1.0F);
 
   // Moves the `parameters` that begin at element `first` of the model against `gradient`. Several
   // threads may step different elements at once.
-  void step(const Step& step, std::size_t first, std::span<float> parameters,
+  void step(const kernels::OptimizerStep& step, std::size_t first, std::span<float> parameters,
             std::span<const float> gradient);
   // Where that would move them, without moving anything.
-  void preview(const Step& step, std::size_t first, std::span<float> parameters,
+  void preview(const kernels::OptimizerStep& step, std::size_t first, std::span<float> parameters,
                std::span<const float> gradient) const;
 
   // A whole step of the part that starts at `first`.
@@ -79,8 +72,9 @@ class Optimizer {
 
  private:
   void allocate();
-  void apply(const Step& step, std::span<float> first_state, std::span<float> second_state,
-             std::span<float> parameters, std::span<const float> gradient) const;
+  void apply(const kernels::OptimizerStep& step, std::span<float> first_state,
+             std::span<float> second_state, std::span<float> parameters,
+             std::span<const float> gradient) const;
 
   OptimizerOptions spec_;
   std::size_t elements_;

@@ -20,52 +20,51 @@ constexpr std::string_view kResidual = "residual";
 // would be if it had not moved since its last message.
 class OuterRule final : public MergeRule {
  public:
-  OuterRule(const RuleOptions& options, std::vector<float> shared, std::span<float> parameters,
+  OuterRule(const EngineOptions& options, std::vector<float> shared, std::span<float> parameters,
             Workers& workers)
-      : local_(options.local),
+      : local_(options.recipe.local),
+        kept_(options.recipe.kept_residual()),
         shared_(std::move(shared)),
         outer_({.kind = local_.outer, .momentum = local_.outer_momentum}, shared_.size()),
         parameters_(parameters),
         workers_(workers),
-        unmerged_(shared_.size(), options.parts) {
+        unmerged_(shared_.size(), parts_of(options, shared_.size())) {
     if (!options.computes) return;
     from_ = shared_;
     residual_.resize(shared_.size());
   }
 
-  ByteBuffer take(const StepContext& /*now*/, const Taking& taking) override {
-    const std::span from = taking.part.of(std::span(from_));
-    const std::span x = taking.part.of(parameters_);
-    const std::span held_back = taking.part.of(std::span(residual_));
-    if (!taking.move && !(largest_magnitude(x, workers_) < kAbsurd)) return {};
+  ByteBuffer take(const Part& part, Codec& codec, TakeOptions request) override {
+    const std::span from = part.of(std::span(from_));
+    const std::span x = part.of(parameters_);
+    const std::span held_back = part.of(std::span(residual_));
+    if (!request.move && !(largest_magnitude(x, workers_) < kAbsurd)) return {};
     run_tiles(x.size(), workers_, [&](std::size_t first, std::size_t count) {
-      if (taking.move) taking.move(first, count);
+      if (request.move) request.move(first, count);
       const std::span here = x.subspan(first, count);
       const std::span moved = from.subspan(first, count);
       kernels::difference(moved, here, moved);
-      kernels::feed(held_back.subspan(first, count), {.increment = moved});
+      kernels::feed(held_back.subspan(first, count), moved);
       std::ranges::copy(here, moved.begin());
     });
-    ByteBuffer payload = taking.codec.take(
-        {.residual = held_back, .keep_ratio = taking.keep_ratio, .seed = taking.seed});
-    kernels::feed(held_back, {.decay = taking.kept});
-    return payload;
+    request.increment = {};  // it is fed
+    return take_gradient(codec, std::move(request), held_back, kept_);
   }
 
-  void sent(const StepContext& /*now*/, RoundId round, const CheckedPayload& payload) override {
+  void sent(RoundId round, const CheckedPayload& payload) override {
     unmerged_.add(round, Unit::kMove, payload);
   }
 
   // It stays where it is, and what it has not told is that much more.
-  void take_back(const StepContext& /*now*/, RoundId /*round*/, const Part& part,
+  void take_back(std::size_t /*step*/, RoundId /*round*/, const Part& part,
                  const PayloadView& message) override {
     add(message, 1.0F, part.of(std::span(from_)));
   }
 
-  void merge(const StepContext& /*now*/, const Part& part, const Mean& mean) override {
+  void merge(std::size_t /*step*/, const Part& part, const Mean& mean) override {
     unmerged_.remove(mean.round);
     const std::span shared = part.of(std::span(shared_));
-    const Optimizer::Step step = outer_.begin(part.first, local_.outer_lr);
+    const kernels::OptimizerStep step = outer_.begin(part.first, local_.outer_lr);
     for_each_tile(mean, workers_, [&](std::size_t first, std::span<const float> values) {
       const std::span here = shared.subspan(first, values.size());
       outer_.step(step, part.first + first, here, values);
@@ -123,6 +122,7 @@ class OuterRule final : public MergeRule {
   }
 
   LocalSteps local_;
+  float kept_;
   std::vector<float> shared_;
   Optimizer outer_;              // the same on all replicas
   std::vector<float> from_;      // this and the next: empty where nobody computes
@@ -134,7 +134,7 @@ class OuterRule final : public MergeRule {
 
 }  // namespace
 
-std::unique_ptr<MergeRule> make_outer_rule(const RuleOptions& options, std::vector<float> shared,
+std::unique_ptr<MergeRule> make_outer_rule(const EngineOptions& options, std::vector<float> shared,
                                            std::span<float> parameters, Workers& workers) {
   return std::make_unique<OuterRule>(options, std::move(shared), parameters, workers);
 }

@@ -12,7 +12,7 @@ namespace longhaul {
 // A replica goes on from each merge at shared - unmerged - what it has moved since its last
 // message. The part that compression held back is not in it: it waits in the residual, and may
 // decay there. Until the merge the replica stays where its steps have led it.
-std::unique_ptr<MergeRule> make_outer_rule(const RuleOptions& options, std::vector<float> shared,
+std::unique_ptr<MergeRule> make_outer_rule(const EngineOptions& options, std::vector<float> shared,
                                            std::span<float> parameters, Workers& workers);
 
 }  // namespace longhaul

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,9 +29,12 @@ struct Recipe {
   PlannerKind planner = PlannerKind::kNone;  // what moves the plan during the run
   bool is_free = false;                      // on links without cost: a yardstick
 
-  [[nodiscard]] MeansDown means_down() const {
+  // The share of what the codec held back that is not lost after a round.
+  [[nodiscard]] float kept_residual() const { return keeps_residual ? residual_decay : 0.0F; }
+  // How means come down; nothing: the cheapest exact way.
+  [[nodiscard]] std::optional<WayDown> way_down() const {
     const bool is_as_small = is_two_way || codec.kind == CodecKind::kSharedLowRank;
-    return is_as_small ? MeansDown::kTwoWay : MeansDown::kExact;
+    return is_as_small ? std::optional(WayDown::kTwoWay) : std::nullopt;
   }
 };
 

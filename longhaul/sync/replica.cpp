@@ -153,7 +153,9 @@ Result<StepFacts> Replica::end_step(Deadline deadline) {
     LONGHAUL_TRY(replace_state());
     return StepFacts{.stance = Stance::kRestart, .loss = facts_.loss};
   }
-  facts_.messages = exchange_.take_times();
+  facts_.sent = exchange_.take_sent();
+  facts_.merged = exchange_.take_merged();
+  facts_.mean_arrived = exchange_.take_arrived();
   waiting_.add(facts_.computing, facts_.waiting, engine_->plan().period_steps);
   tell(facts_);
   work_.end(clock_.now(), facts_.waiting);

@@ -24,9 +24,9 @@ Scorer::Scorer(Workload& workload, std::size_t samples)
 
 void Scorer::run() {
   yield_to_training();
-  while (const std::optional<Copy> copy = copies_.pop()) {
-    const Score score{.step = copy->step,
-                      .evaluation = workload_.evaluate(copy->parameters, samples_)};
+  while (const auto copy = copies_.pop()) {
+    const auto& [step, parameters] = *copy;
+    const Score score{.step = step, .evaluation = workload_.evaluate(parameters, samples_)};
     const MutexLock lock(mutex_);
     score_ = score;
     is_busy_ = false;
@@ -38,7 +38,7 @@ void Scorer::offer(std::uint64_t step, std::span<const float> shared) {
     const MutexLock lock(mutex_);
     if (std::exchange(is_busy_, true)) return;
   }
-  LONGHAUL_CHECK(copies_.try_push({.step = step, .parameters = {shared.begin(), shared.end()}}));
+  LONGHAUL_CHECK(copies_.try_push({step, {shared.begin(), shared.end()}}));
 }
 
 std::optional<Score> Scorer::take() {

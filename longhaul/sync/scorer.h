@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "longhaul/base/mailbox.h"
@@ -30,15 +31,11 @@ class Scorer {
   [[nodiscard]] std::optional<Score> take() EXCLUDES(mutex_);
 
  private:
-  struct Copy {
-    std::uint64_t step = 0;
-    std::vector<float> parameters;
-  };
   void run();
 
   Workload& workload_;
   const std::size_t samples_;
-  Mailbox<Copy> copies_{1};
+  Mailbox<std::pair<std::uint64_t, std::vector<float>>> copies_{1};  // a step and its model
   Mutex mutex_;
   bool is_busy_ GUARDED_BY(mutex_) = false;
   std::optional<Score> score_ GUARDED_BY(mutex_);

@@ -13,7 +13,7 @@ namespace {
 // A finite gradient may have a square that is not; such a moment would never move again.
 constexpr float kMostSecondMoment = 1e37F;
 
-inline void sgd_element(const SgdStep& step, float gradient, float* velocity, float& x) {
+inline void sgd_element(const OptimizerStep& step, float gradient, float* velocity, float& x) {
   float g = gradient * step.gradient_scale + step.weight_decay * x;
   if (velocity != nullptr) {
     *velocity = step.momentum * *velocity + g;
@@ -22,12 +22,12 @@ inline void sgd_element(const SgdStep& step, float gradient, float* velocity, fl
   x -= step.lr * g;
 }
 
-inline void adamw_element(const AdamWStep& step, float gradient, float& first, float& second,
+inline void adamw_element(const OptimizerStep& step, float gradient, float& first, float& second,
                           float& x) {
   const float g = gradient * step.gradient_scale;
-  first = step.first_decay * first + (1.0F - step.first_decay) * g;
-  second =
-      std::min(step.second_decay * second + (1.0F - step.second_decay) * g * g, kMostSecondMoment);
+  first = step.momentum * first + (1.0F - step.momentum) * g;
+  second = std::min(step.second_moment * second + (1.0F - step.second_moment) * g * g,
+                    kMostSecondMoment);
   const float scale = std::sqrt(second / step.unbias_second) + step.epsilon;
   x -= step.lr * (first / step.unbias_first / scale + step.weight_decay * x);
 }
@@ -46,7 +46,7 @@ namespace longhaul::kernels::HWY_NAMESPACE {
 namespace {
 
 template <bool kVelocity, bool kNesterov>
-void sgd_loop(const SgdStep& step, const float* gradient, float* velocity, float* parameters,
+void sgd_loop(const OptimizerStep& step, const float* gradient, float* velocity, float* parameters,
               std::size_t count) {
   const Floats d;
   const auto lr = hn::Set(d, step.lr);
@@ -73,7 +73,7 @@ void sgd_loop(const SgdStep& step, const float* gradient, float* velocity, float
       });
 }
 
-void sgd_step_target(const SgdStep& step, std::span<const float> gradient,
+void sgd_step_target(const OptimizerStep& step, std::span<const float> gradient,
                      std::span<float> velocity, std::span<float> parameters) {
   const std::size_t count = parameters.size();
   float* x = parameters.data();
@@ -83,15 +83,15 @@ void sgd_step_target(const SgdStep& step, std::span<const float> gradient,
   sgd_loop<true, false>(step, gradient.data(), velocity.data(), x, count);
 }
 
-void adamw_step_target(const AdamWStep& step, std::span<const float> gradient,
+void adamw_step_target(const OptimizerStep& step, std::span<const float> gradient,
                        std::span<float> first, std::span<float> second,
                        std::span<float> parameters) {
   const Floats d;
   const auto set = [&](float value) HWY_ATTR { return hn::Set(d, value); };
-  const auto b1 = set(step.first_decay);
-  const auto c1 = set(1.0F - step.first_decay);
-  const auto b2 = set(step.second_decay);
-  const auto c2 = set(1.0F - step.second_decay);
+  const auto b1 = set(step.momentum);
+  const auto c1 = set(1.0F - step.momentum);
+  const auto b2 = set(step.second_moment);
+  const auto c2 = set(1.0F - step.second_moment);
   const auto u1 = set(step.unbias_first);
   const auto u2 = set(step.unbias_second);
   sweep<kWidth>(
@@ -123,14 +123,14 @@ namespace longhaul::kernels {
 HWY_EXPORT(sgd_step_target);
 HWY_EXPORT(adamw_step_target);
 
-void sgd_step(const SgdStep& step, std::span<const float> gradient, std::span<float> velocity,
+void sgd_step(const OptimizerStep& step, std::span<const float> gradient, std::span<float> velocity,
               std::span<float> parameters) {
   LONGHAUL_CHECK_EQ(gradient.size(), parameters.size());
   if (!velocity.empty()) LONGHAUL_CHECK_EQ(velocity.size(), parameters.size());
   HWY_DYNAMIC_DISPATCH(sgd_step_target)(step, gradient, velocity, parameters);
 }
 
-void adamw_step(const AdamWStep& step, std::span<const float> gradient, std::span<float> first,
+void adamw_step(const OptimizerStep& step, std::span<const float> gradient, std::span<float> first,
                 std::span<float> second, std::span<float> parameters) {
   LONGHAUL_CHECK_EQ(gradient.size(), parameters.size());
   LONGHAUL_CHECK_EQ(first.size(), parameters.size());

@@ -11,20 +11,13 @@
 
 namespace longhaul {
 
-// When the messages of a step passed.
-struct MessageTimes {
-  std::optional<TimePoint> sent;  // its last update; nothing: the step sent none
-  std::optional<TimePoint> mean;  // arrival of the last mean that it merged
-  std::optional<RoundId> round;   // of that mean
-};
-
 class TimedExchange final : public Exchange {
  public:
   // Both outlive it.
   TimedExchange(Exchange& exchange, const Clock& clock) : exchange_(exchange), clock_(clock) {}
 
   void submit(Update update) override {
-    times_.sent = clock_.now();
+    sent_ = clock_.now();
     exchange_.submit(std::move(update));
   }
   Result<Mean> collect(RoundId round, Deadline deadline) override {
@@ -32,21 +25,31 @@ class TimedExchange final : public Exchange {
     Result<Mean> mean = exchange_.collect(round, deadline);
     waited_ += clock_.now() - begin;
     if (mean.ok()) {
-      times_.mean = mean->arrived;
-      times_.round = mean->round;
+      arrived_ = mean->arrived;
+      merged_ = mean->round;
     }
     return mean;
   }
 
-  // Since the last call.
+  // Each since its last call.
   [[nodiscard]] Seconds take_waited() { return std::exchange(waited_, Seconds{}); }
-  [[nodiscard]] MessageTimes take_times() { return std::exchange(times_, MessageTimes{}); }
+  // The time of the last update; nothing: none was sent.
+  [[nodiscard]] std::optional<TimePoint> take_sent() { return std::exchange(sent_, std::nullopt); }
+  // The round of the last mean, and when that arrived.
+  [[nodiscard]] std::optional<RoundId> take_merged() {
+    return std::exchange(merged_, std::nullopt);
+  }
+  [[nodiscard]] std::optional<TimePoint> take_arrived() {
+    return std::exchange(arrived_, std::nullopt);
+  }
 
  private:
   Exchange& exchange_;
   const Clock& clock_;
   Seconds waited_{};
-  MessageTimes times_;
+  std::optional<TimePoint> sent_;
+  std::optional<RoundId> merged_;
+  std::optional<TimePoint> arrived_;
 };
 
 }  // namespace longhaul

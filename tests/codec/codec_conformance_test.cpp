@@ -123,7 +123,7 @@ TEST_P(EachCodec, FeedsAndTakesInOneGoAsInTwo) {
       std::vector<float> residual = make_update(content, elements, 1);
       const std::vector<float> increment = make_update(content, elements, 2);
       const Taken fused = take(residual, increment, 0.75F);
-      kernels::feed(residual, {.increment = increment, .decay = 0.75F});
+      kernels::feed(residual, increment, 0.75F);
       const Taken apart = take(residual, {}, 1.0F);
       EXPECT_TRUE(fused.payload == apart.payload);
       EXPECT_TRUE(same_bits(fused.transfer.residual_after, apart.transfer.residual_after));

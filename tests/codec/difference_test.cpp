@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "longhaul/codec/difference.h"
+#include "longhaul/codec/update_reader.h"
 #include "tests/codec/codec_cases.h"
 #include "tests/codec/test_data.h"
 
@@ -16,15 +16,17 @@ using testing_data::same_bits;
 
 constexpr std::size_t kDifferenceElements = 2 * kTileElements + 4321;
 
-// A shared model, a position near it, and three payloads that were told with different weights.
+// A shared model, a position near it, and three payloads that were announced with different
+// weights.
 struct DifferenceCase {
   DifferenceCase() {
     for (const char* codec : {"top_k/bf16", "random_k/4bit", "dense/bf16"}) {
-      std::vector<float> update = normal_update(kDifferenceElements, told.size());
+      std::vector<float> update = normal_update(kDifferenceElements, announced.size());
       ByteBuffer bytes = make_codec(parse_codec(codec).value(), {}, workers)
                              ->take({.residual = update, .keep_ratio = 0.02, .seed = 5});
-      told.push_back({.payload = CheckedPayload::of_sealed(std::move(bytes), kDifferenceElements),
-                      .weight = 0.5F + static_cast<float>(told.size())});
+      announced.push_back(
+          {.payload = CheckedPayload::of_sealed(std::move(bytes), kDifferenceElements),
+           .weight = 0.5F + static_cast<float>(announced.size())});
     }
   }
 
@@ -32,14 +34,14 @@ struct DifferenceCase {
   [[nodiscard]] std::vector<float> residual() const {
     std::vector<float> rest(kDifferenceElements);
     for (std::size_t i = 0; i < rest.size(); ++i) rest[i] = shared[i] - (position[i] - 0.25F);
-    for (const WeightedPayload& one : told) add(one.payload.view(), -one.weight, rest);
+    for (const WeightedPayload& one : announced) add(one.payload.view(), -one.weight, rest);
     return rest;
   }
 
-  [[nodiscard]] TakeDifference request(double keep_ratio) {
+  [[nodiscard]] TakeOptions request(double keep_ratio) {
     return {.shared = shared,
             .position = position,
-            .told = told,
+            .announced = announced,
             .move =
                 [this](std::size_t first, std::size_t count) {
                   for (std::size_t i = first; i < first + count; ++i) position[i] -= 0.25F;
@@ -53,7 +55,7 @@ struct DifferenceCase {
   }
 
   Workers workers;
-  std::vector<WeightedPayload> told;
+  std::vector<WeightedPayload> announced;
   std::vector<float> shared = normal_update(kDifferenceElements, 10);
   std::vector<float> position = normal_update(kDifferenceElements, 11);
 };
@@ -83,7 +85,7 @@ TEST_P(Difference, GivesNothingWhereAnElementIsNotBelowTheLimit) {
        {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity(), 2e30F}) {
     DifferenceCase one;
     one.position[kTileElements + 5] = bad;
-    TakeDifference request = one.request(GetParam().keep_ratio);
+    TakeOptions request = one.request(GetParam().keep_ratio);
     request.limit = 1e30F;
     const auto codec = make_codec(GetParam().spec, {}, one.workers);
     EXPECT_TRUE(codec->take_difference(request, one.workers).empty()) << bad;

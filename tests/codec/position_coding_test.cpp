@@ -25,7 +25,7 @@ ByteBuffer written(const Positions& positions) {
 // Positions as a decoder gives them; an error becomes a test failure.
 Positions read_back(ByteView bytes, std::size_t tile_elements) {
   ByteReader in(bytes);
-  const Result<CodedPositions> coded = read_positions(in, tile_elements);
+  const Result<CodedTile> coded = read_positions(in, tile_elements);
   EXPECT_TRUE(coded.ok()) << (coded.ok() ? "" : coded.error().message);
   if (!coded.ok()) return {};
   EXPECT_EQ(in.remaining(), 0U);
@@ -119,7 +119,7 @@ TEST(PositionCoding, RefusesEveryTruncation) {
 // Whatever is accepted must decode to ascending positions inside the tile.
 void expect_harmless(ByteView bytes, std::size_t tile_elements) {
   ByteReader in(bytes);
-  const Result<CodedPositions> coded = read_positions(in, tile_elements);
+  const Result<CodedTile> coded = read_positions(in, tile_elements);
   if (!coded.ok()) return;
   Positions positions;
   decode_positions(*coded, positions);
@@ -158,7 +158,7 @@ ErrorCode code_of(std::initializer_list<unsigned> bytes, std::size_t tile_elemen
   ByteBuffer buffer;
   for (const unsigned byte : bytes) buffer.push_back(static_cast<std::byte>(byte));
   ByteReader in(buffer);
-  const Result<CodedPositions> coded = read_positions(in, tile_elements);
+  const Result<CodedTile> coded = read_positions(in, tile_elements);
   EXPECT_FALSE(coded.ok());
   return coded.ok() ? ErrorCode::kIo : coded.error().code;
 }

@@ -52,8 +52,8 @@ Summed summed(const ByteBuffer& a, float share_of_a, const ByteBuffer& b, float 
 }
 
 TEST(SharedLowRank, TheMeanOfTwoIsAsSmallAsOneAndWhatTheySum) {
-  SharedLowRank one(3, ValueFormat::kFp32, matrix_and_bias());
-  SharedLowRank other(3, ValueFormat::kFp32, matrix_and_bias());
+  LowRank one({.kind = CodecKind::kSharedLowRank, .rank = 3}, matrix_and_bias());
+  LowRank other({.kind = CodecKind::kSharedLowRank, .rank = 3}, matrix_and_bias());
   for (std::uint64_t round = 0; round < 5; ++round) {  // both factors have their turn
     std::vector<float> a = testing_data::normal_update(kSharedElements, 2 * round);
     std::vector<float> b = testing_data::normal_update(kSharedElements, 2 * round + 1);
@@ -72,8 +72,8 @@ TEST(SharedLowRank, TheMeanOfTwoIsAsSmallAsOneAndWhatTheySum) {
 }
 
 TEST(SharedLowRank, HasNoSumOnDifferentBases) {
-  SharedLowRank one(3, ValueFormat::kFp32, matrix_and_bias());
-  SharedLowRank other(3, ValueFormat::kFp32, matrix_and_bias());
+  LowRank one({.kind = CodecKind::kSharedLowRank, .rank = 3}, matrix_and_bias());
+  LowRank other({.kind = CodecKind::kSharedLowRank, .rank = 3}, matrix_and_bias());
   std::vector<float> a = testing_data::normal_update(kSharedElements, 1);
   std::vector<float> b = testing_data::normal_update(kSharedElements, 2);
   other.learn(b);
@@ -90,7 +90,7 @@ TEST(SharedLowRank, LearnsWhatTheMeansSpan) {
   for (std::size_t i = 0; i < kSharedRows * kSharedColumns; ++i)
     update[i] = left[i / kSharedColumns] * right[i % kSharedColumns];
   const auto rest_after = [&](bool learns) {
-    SharedLowRank codec(2, ValueFormat::kFp32, matrix_and_bias());
+    LowRank codec({.kind = CodecKind::kSharedLowRank, .rank = 2}, matrix_and_bias());
     std::vector<float> residual = update;
     for (int round = 0; round < 6; ++round) {
       const ByteBuffer payload = codec.take({.residual = residual});
@@ -103,7 +103,7 @@ TEST(SharedLowRank, LearnsWhatTheMeansSpan) {
 }
 
 TEST(SharedLowRank, LearnsNothingFromAnEmptyRound) {
-  SharedLowRank codec(2, ValueFormat::kFp32, matrix_and_bias());
+  LowRank codec({.kind = CodecKind::kSharedLowRank, .rank = 2}, matrix_and_bias());
   const std::vector<float> before(codec.state().begin(), codec.state().end());
   codec.learn(std::vector<float>(kSharedElements));
   EXPECT_TRUE(std::ranges::equal(codec.state(), before));

@@ -196,9 +196,9 @@ TEST(ChunkTopK, KeepsTheLargestOfEveryChunk) {
   for (const auto& update :
        {normal_update(70'001, 1), tied_update(70'001, 4, 2), tied_update(70'001, 2, 3),
         std::vector<float>(70'001, 0.0F), std::vector<float>(70'001, 1.0F)}) {
-    ChunkTopK codec(ValueFormat::kFp32, workers);
     std::vector<float> residual = update;
-    const ByteBuffer payload = codec.take({.residual = residual, .keep_ratio = 0.01});
+    const ByteBuffer payload =
+        take_top_of_chunks({.residual = residual, .keep_ratio = 0.01}, ValueFormat::kFp32, workers);
     std::vector<float> expected(update.size(), 0.0F);
     for (std::size_t begin = 0; begin < update.size(); begin += kChunkElements) {
       const std::size_t here = std::min(kChunkElements, update.size() - begin);

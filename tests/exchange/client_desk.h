@@ -38,7 +38,7 @@ inline SharedBytes shared(ByteBuffer bytes) {
 }
 
 struct NewsBook final : ClientNews {
-  void on_welcome(const Place& /*place*/, std::optional<Contributed> told) override {
+  void on_welcome(const Place& /*place*/, std::optional<Contribution> told) override {
     contributed = std::move(told);
   }
   void on_enrolled(RoundId from, const Plan& /*plan*/) override { enrolled.push_back(from.step); }
@@ -56,7 +56,7 @@ struct NewsBook final : ClientNews {
   void on_failed(const Error& why) override { failure = why; }
   void on_left() override { has_left = true; }
 
-  std::optional<Contributed> contributed;
+  std::optional<Contribution> contributed;
   std::vector<std::uint64_t> enrolled;
   std::vector<std::pair<std::uint64_t, float>> means;
   Mean last;

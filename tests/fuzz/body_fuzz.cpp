@@ -89,7 +89,7 @@ void check_named_elements(const PayloadView& first, const PayloadView& second) {
   }
   LONGHAUL_CHECK_EQ(named, first.values());
   // Nothing else was touched.
-  if (sum.size() < kSmall) LONGHAUL_CHECK_EQ(kernels::magnitude_range(sum).max_magnitude, 0.0F);
+  if (sum.size() < kSmall) LONGHAUL_CHECK_EQ(kernels::largest_magnitude(sum), 0.0F);
 }
 
 // Of a large update only the last tile: the others differ from it by their offset alone.

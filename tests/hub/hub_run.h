@@ -44,7 +44,7 @@ struct HubRunOptions {
   std::size_t elements = 500;
   std::size_t steps = 60;
   double lr = 0.05;
-  RoundPolicy policy;
+  RoundOptions policy;
   std::filesystem::path directory;
   JournalOptions journal;
   Seconds silence{1};

@@ -33,7 +33,7 @@ const ClosingRound* sent_after_a_round(Training& training, const std::string& co
     EXPECT_EQ(
         training.book().submit(
             slot, round, testing_data::checked(std::move(payload), kTrainedElements), TimePoint{}),
-        Taken::kIn);
+        SubmitOutcome::kIn);
   }
   close_next(training);
   return training.sent(round);
@@ -55,7 +55,7 @@ TEST(Training, HoldsPayloadsOnlyWhereSomeoneIsBetterOffWithThem) {
   const ClosingRound* sent = sent_after_a_round(*training, "top_k/bf16", 0.01);
   ASSERT_NE(sent, nullptr);
   ASSERT_EQ(sent->members.size(), 3U);
-  for (const Entry& one : sent->members) EXPECT_FALSE(one.payload.empty());
+  for (const Contribution& one : sent->members) EXPECT_FALSE(one.payload.empty());
 }
 
 TEST(Training, LetsPayloadsGoAfterAFewRounds) {

@@ -314,16 +314,14 @@ TEST(AutoPlanner, NeverLooksAheadWithAnOptimizerItCannotForesee) {
 }
 
 TEST(Agreement, IsOneForOneDirectionAndZeroForIndependentMessages) {
-  using Messages = std::vector<WeightedSquare>;
-  const Messages four(4, {.square = 2});
-  EXPECT_NEAR(agreement_of(four, 2), 1, 1e-12);
-  EXPECT_NEAR(agreement_of(four, 0.5), 0, 1e-12);
-  const Messages unequal{{.weight = 9, .square = 1}, {.weight = 1, .square = 1}};
-  EXPECT_NEAR(agreement_of(unequal, 0.81 + 0.01), 0, 1e-12);
-  EXPECT_NEAR(agreement_of(unequal, 1), 1, 1e-12);
-  EXPECT_LT(agreement_of(Messages(2, {.square = 1}), 0), 0);
-  EXPECT_EQ(agreement_of(Messages(1, {.square = 3}), 3), 1);
-  EXPECT_EQ(agreement_of(Messages(2), 0), 1);
+  using Numbers = std::vector<double>;
+  EXPECT_NEAR(agreement_of(Numbers(4, 1), Numbers(4, 2), 2), 1, 1e-12);
+  EXPECT_NEAR(agreement_of(Numbers(4, 1), Numbers(4, 2), 0.5), 0, 1e-12);
+  EXPECT_NEAR(agreement_of(Numbers{9, 1}, Numbers{1, 1}, 0.81 + 0.01), 0, 1e-12);
+  EXPECT_NEAR(agreement_of(Numbers{9, 1}, Numbers{1, 1}, 1), 1, 1e-12);
+  EXPECT_LT(agreement_of(Numbers(2, 1), Numbers(2, 1), 0), 0);
+  EXPECT_EQ(agreement_of(Numbers(1, 1), Numbers(1, 3), 3), 1);
+  EXPECT_EQ(agreement_of(Numbers(2, 1), Numbers(2, 0), 0), 1);
 }
 
 TEST(Planner, EveryKindKeepsWhatItPromises) {

@@ -221,8 +221,8 @@ TEST(RoundSizes, OfACodecThatSendsEverythingDoNotDependOnTheRatio) {
 
 TEST(RoundSizes, OfLowRankAreThoseOfItsFactors) {
   const LayerTable layers{{.count = kElements, .shape = {100, kElements / 100}}};
-  const RoundSizes sizes(parse_codec("shared_low_rank").value(), kElements, 4, {},
-                         MeansDown::kTwoWay, layers);
+  const RoundSizes sizes(parse_codec("shared_low_rank").value(), kElements, 4, {}, WayDown::kTwoWay,
+                         layers);
   const double factors = 4.0 * (100.0 + kElements / 100) * sizeof(float);  // of rank 4
   EXPECT_LT(sizes.exact(1).up, 1.1 * factors);
   EXPECT_EQ(sizes.exact(1).down, sizes.exact(1).up);

@@ -48,7 +48,7 @@ struct TimedRun {
     for (const Seconds until = time + seconds; time < until;) {
       step += period;
       time += static_cast<double>(period) * step_time;
-      cost.add({.step = step, .closed_at = time, .plan = plan, .size = kSize}, links);
+      cost.add(step, time, plan, kSize, links);
     }
   }
   [[nodiscard]] Seconds predicted(const Plan& plan) const {
@@ -150,7 +150,7 @@ TEST(RoundCost, LetsAutoSettleWhereARoundCostsMoreThanAStep) {
     const RoundSize size = sizes.at(plan.keep_ratio);
     run.step += static_cast<std::uint64_t>(plan.period_steps);
     run.time += plan.period_steps * machine.step(plan, size) * uniform_in(random, 0.2, 1.8);
-    run.cost.add({.step = run.step, .closed_at = run.time, .plan = plan, .size = size}, seen);
+    run.cost.add(run.step, run.time, plan, size, seen);
     const std::optional<Decision> decision =
         planner.round_closed({.replicas = run.cost.set_in(seen),
                               .agreement = uniform_in(random, -0.15, 0.25),

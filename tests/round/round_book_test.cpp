@@ -16,7 +16,7 @@ CheckedPayload bytes_of(std::uint32_t value) {
 
 TimePoint at(double seconds) { return time_after(TimePoint{}, Seconds(seconds)); }
 
-RoundBook book_of(std::size_t members, const RoundPolicy& policy = {}) {
+RoundBook book_of(std::size_t members, const RoundOptions& policy = {}) {
   RoundBook book(policy, {});
   for (std::size_t slot = 0; slot < members; ++slot) book.join(slot, 1.0F, {.step = 0});
   return book;
@@ -31,10 +31,10 @@ ClosingRound close_step(RoundBook& book) {
 
 TEST(RoundBook, WaitsForEveryLiveMember) {
   RoundBook book = book_of(3);
-  EXPECT_EQ(book.submit(0, {.step = 0}, bytes_of(1), at(1)), Taken::kIn);
-  EXPECT_EQ(book.submit(2, {.step = 0}, bytes_of(3), at(2)), Taken::kIn);
+  EXPECT_EQ(book.submit(0, {.step = 0}, bytes_of(1), at(1)), SubmitOutcome::kIn);
+  EXPECT_EQ(book.submit(2, {.step = 0}, bytes_of(3), at(2)), SubmitOutcome::kIn);
   EXPECT_FALSE(book.closes_at());
-  EXPECT_EQ(book.submit(1, {.step = 0}, bytes_of(2), at(3)), Taken::kIn);
+  EXPECT_EQ(book.submit(1, {.step = 0}, bytes_of(2), at(3)), SubmitOutcome::kIn);
   EXPECT_EQ(book.closes_at(), at(3));
   const ClosingRound round = close_step(book);
   ASSERT_EQ(round.members.size(), 3U);
@@ -62,7 +62,7 @@ TEST(RoundBook, RoundsOfOneStepCloseByPartEachWithUpdatesOfItsOwn) {
   for (const std::uint32_t part : {1U, 0U}) {
     for (std::size_t slot = 0; slot < 2; ++slot)
       EXPECT_EQ(book.submit(slot, {.step = 0, .part = part}, bytes_of(10 + part), at(1)),
-                Taken::kIn);
+                SubmitOutcome::kIn);
   }
   EXPECT_EQ(book.last_of(1)->round, (RoundId{.step = 0, .part = 1}));
   for (const std::uint32_t part : {0U, 1U}) {
@@ -70,7 +70,7 @@ TEST(RoundBook, RoundsOfOneStepCloseByPartEachWithUpdatesOfItsOwn) {
     const ClosingRound closing = book.close();
     EXPECT_EQ(closing.round, (RoundId{.step = 0, .part = part}));
     ASSERT_EQ(closing.members.size(), 2U);
-    for (const Entry& entry : closing.members)
+    for (const Contribution& entry : closing.members)
       EXPECT_EQ(entry.payload.digest(), bytes_of(10 + part).digest());
   }
 }
@@ -82,7 +82,7 @@ TEST(RoundBook, AMemberMayJoinBetweenTheRoundsOfAStep) {
   EXPECT_EQ(book.close().members.size(), 1U);
   EXPECT_ANY_THROW(book.join(1, 1.0F, {}));
   book.join(1, 1.0F, book.next());
-  EXPECT_EQ(book.submit(1, {}, {}, at(2)), Taken::kTooLate);
+  EXPECT_EQ(book.submit(1, {}, {}, at(2)), SubmitOutcome::kTooLate);
   (void)book.submit(0, {.step = 0, .part = 1}, bytes_of(2), at(2));
   EXPECT_FALSE(book.closes_at()) << "it waits for the one that joined";
   (void)book.submit(1, {.step = 0, .part = 1}, bytes_of(3), at(3));
@@ -92,7 +92,7 @@ TEST(RoundBook, AMemberMayJoinBetweenTheRoundsOfAStep) {
 TEST(RoundBook, PassesOverStepsWithoutARound) {
   RoundBook book = book_of(2);
   book.expect({.step = 3});
-  EXPECT_EQ(book.submit(0, {.step = 2}, {}, at(1)), Taken::kTooLate);
+  EXPECT_EQ(book.submit(0, {.step = 2}, {}, at(1)), SubmitOutcome::kTooLate);
   for (std::size_t slot = 0; slot < 2; ++slot) {
     (void)book.submit(slot, {.step = 3}, bytes_of(1), at(1));
     (void)book.submit(slot, {.step = 5}, bytes_of(2), at(1));  // of no round, as it turns out
@@ -140,14 +140,14 @@ TEST(RoundBook, WhatAReplicaSentBeforeItLeftCountsOnceAndNobodyWaitsForTheRest) 
 
 TEST(RoundBook, AnswersWhatBecameOfASubmission) {
   RoundBook book = book_of(1);
-  EXPECT_EQ(book.submit(0, {.step = 0}, {}, at(1)), Taken::kIn);
-  EXPECT_EQ(book.submit(0, {.step = 0}, {}, at(1)), Taken::kAlreadyIn);
+  EXPECT_EQ(book.submit(0, {.step = 0}, {}, at(1)), SubmitOutcome::kIn);
+  EXPECT_EQ(book.submit(0, {.step = 0}, {}, at(1)), SubmitOutcome::kAlreadyIn);
   (void)close_step(book);
-  EXPECT_EQ(book.submit(0, {.step = 0}, {}, at(2)), Taken::kTooLate);
-  EXPECT_EQ(book.submit(7, {.step = 1}, {}, at(2)), Taken::kNotMember);
+  EXPECT_EQ(book.submit(0, {.step = 0}, {}, at(2)), SubmitOutcome::kTooLate);
+  EXPECT_EQ(book.submit(7, {.step = 1}, {}, at(2)), SubmitOutcome::kNotMember);
   book.join(7, 1.0F, {.step = 3});
-  EXPECT_EQ(book.submit(7, {.step = 2}, {}, at(2)), Taken::kNotMember);
-  EXPECT_EQ(book.submit(7, {.step = 3}, {}, at(2)), Taken::kIn);
+  EXPECT_EQ(book.submit(7, {.step = 2}, {}, at(2)), SubmitOutcome::kNotMember);
+  EXPECT_EQ(book.submit(7, {.step = 3}, {}, at(2)), SubmitOutcome::kIn);
 }
 
 TEST(RoundBook, ALateJoinerIsWaitedForFromItsFirstRoundOn) {
@@ -203,13 +203,13 @@ TEST(RoundBook, LosesNothingAndCountsNothingTwiceThroughRandomComingAndGoing) {
           book.leave(slot);
           break;
         default:
-          if (book.submit(slot, {.step = step}, {}, now) == Taken::kIn) {
+          if (book.submit(slot, {.step = step}, {}, now) == SubmitOutcome::kIn) {
             ASSERT_TRUE(taken.emplace(slot, step).second);
           }
       }
       while (book.closes_at() && *book.closes_at() <= now) {
         const ClosingRound round = close_step(book);
-        for (const Entry& entry : round.members) {
+        for (const Contribution& entry : round.members) {
           if (!entry.has_submitted) continue;
           ASSERT_TRUE(taken.contains({entry.slot, round.round.step}));
           ASSERT_TRUE(closed.emplace(entry.slot, round.round.step).second);
@@ -233,7 +233,7 @@ TEST(RoundBook, WithFewerThanTheLeastMembersNoRoundCloses) {
   EXPECT_FALSE(book.closes_at());
   book.join(2, 1, {.step = 0});
   EXPECT_TRUE(book.closes_at());
-  EXPECT_EQ(book.submit(2, {.step = 0}, {}, TimePoint{}), Taken::kAlreadyIn);
+  EXPECT_EQ(book.submit(2, {.step = 0}, {}, TimePoint{}), SubmitOutcome::kAlreadyIn);
 }
 
 }  // namespace

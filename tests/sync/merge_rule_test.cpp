@@ -30,35 +30,38 @@ Mean mean_of(std::uint64_t step, Floats values) {
 
 // A rule and the parameters it moves, stepped through by hand with a codec that holds nothing back.
 struct Stepper {
-  Stepper(Merge rule_kind, const OptimizerOptions& optimizer_spec, Floats initial)
+  Stepper(Merge rule_kind, const OptimizerOptions& optimizer_spec, Floats initial,
+          const LrSchedule& schedule = {.peak = 1}, float kept = 1.0F)
       : merge(rule_kind),
+        lr(schedule),
         parameters(std::move(initial)),
         optimizer(optimizer_spec, parameters.size()),
-        rule(make_merge_rule({.merge = rule_kind, .optimizer = optimizer_spec}, parameters,
-                             parameters, optimizer, workers)) {}
+        rule(make_merge_rule({.recipe = {.residual_decay = kept, .plan = {.merge = rule_kind}},
+                              .optimizer = optimizer_spec,
+                              .lr = schedule},
+                             parameters, parameters, optimizer, workers)) {}
 
-  void gradient(std::uint64_t step, double lr, const Floats& values) {
-    Taking taking{
-        .part = {.first = 0, .count = parameters.size()}, .gradient = values, .codec = *codec};
-    Optimizer::Step own;
+  void gradient(std::uint64_t step, const Floats& values) {
+    TakeOptions request{.increment = values};
+    kernels::OptimizerStep own;
     if (has_local_steps(merge)) {
-      own = optimizer.begin(0, lr);
-      taking.move = [&](std::size_t first, std::size_t count) {
+      own = optimizer.begin(0, lr.at(step));
+      request.move = [&](std::size_t first, std::size_t count) {
         optimizer.step(own, first, std::span(parameters).subspan(first, count),
                        std::span(values).subspan(first, count));
       };
     }
-    const ByteBuffer payload = rule->take({.step = step, .lr = lr}, taking);
-    rule->sent({.step = step, .lr = lr}, {.step = step},
-               testing_data::checked(payload, parameters.size()));
-    rule->place({.step = step + 1, .lr = lr});
+    const ByteBuffer payload =
+        rule->take({.first = 0, .count = parameters.size()}, *codec, request);
+    rule->sent({.step = step}, testing_data::checked(payload, parameters.size()));
+    rule->place(step + 1);
   }
-  void mean(std::uint64_t step, double lr, std::uint64_t born, Floats values) {
-    mean({.first = 0, .count = parameters.size()}, step, lr, born, std::move(values));
+  void mean(std::uint64_t step, std::uint64_t born, Floats values) {
+    mean({.first = 0, .count = parameters.size()}, step, born, std::move(values));
   }
-  void mean(const Part& part, std::uint64_t step, double lr, std::uint64_t born, Floats values) {
-    rule->merge({.step = step, .lr = lr}, part, mean_of(born, std::move(values)));
-    rule->place({.step = step + 1, .lr = lr});
+  void mean(const Part& part, std::uint64_t step, std::uint64_t born, Floats values) {
+    rule->merge(step, part, mean_of(born, std::move(values)));
+    rule->place(step + 1);
   }
   [[nodiscard]] Floats shared() const {
     const std::span<const float> values = rule->shared();
@@ -66,6 +69,7 @@ struct Stepper {
   }
 
   Merge merge;
+  LrSchedule lr;
   Workers workers;
   std::unique_ptr<Codec> codec = make_codec(parse_codec("dense/fp32").value(), {}, workers);
   Floats parameters;
@@ -74,66 +78,67 @@ struct Stepper {
 };
 
 TEST(OptimizerRule, OnlyTheMeanMovesParameters) {
-  Stepper replica(Merge::kOptimizer, kPlainSgd, {1, 2, 3});
-  replica.gradient(0, 0.5, {9, 9, 9});
+  Stepper replica(Merge::kOptimizer, kPlainSgd, {1, 2, 3}, {.peak = 0.5});
+  replica.gradient(0, {9, 9, 9});
   EXPECT_EQ(replica.parameters, (Floats{1, 2, 3}));
-  replica.mean(4, 0.5, 0, {2, 4, 6});
+  replica.mean(4, 0, {2, 4, 6});
   EXPECT_EQ(replica.parameters, (Floats{0, 0, 0}));
   EXPECT_EQ(replica.rule->shared().data(), replica.parameters.data());
 }
 
 TEST(OptimizerRule, MovesOnlyThePartThatTheMeanCovers) {
   Stepper replica(Merge::kOptimizer, {}, {1, 2, 3, 4});
-  replica.mean({.first = 1, .count = 2}, 0, 1, 0, {1, 1});
+  replica.mean({.first = 1, .count = 2}, 0, 0, {1, 1});
   EXPECT_EQ(replica.parameters, (Floats{1, 1, 2, 4}));
 }
 
 TEST(OptimizerRule, RefusesAMeanOfAnotherSize) {
   Stepper replica(Merge::kOptimizer, {}, {1, 2, 3});
-  EXPECT_THROW(replica.mean(0, 1, 0, {1, 1}), std::logic_error);
+  EXPECT_THROW(replica.mean(0, 0, {1, 1}), std::logic_error);
 }
 
 TEST(OwnStepRule, StepsWithItsOwnGradientAndSharesOnlyMeans) {
-  Stepper replica(Merge::kOwnStep, kPlainSgd, {1, 2});
-  replica.gradient(0, 0.5, {2, 4});
+  Stepper replica(Merge::kOwnStep, kPlainSgd, {1, 2}, {.peak = 0.5});
+  replica.gradient(0, {2, 4});
   EXPECT_EQ(replica.parameters, (Floats{0, 0}));
   EXPECT_EQ(replica.shared(), (Floats{1, 2}));
 }
 
 TEST(OwnStepRule, TheMeanTakesThePlaceOfTheGradientAtTheRateItWasBornWith) {
-  Stepper replica(Merge::kOwnStep, kPlainSgd, {10});
-  replica.gradient(0, 1, {4});
-  replica.gradient(1, 0.5, {2});
+  // 0.5 in the first step, 1 in the second, 1.5 in the third.
+  Stepper replica(Merge::kOwnStep, kPlainSgd, {10}, {.peak = 2, .warmup_steps = 4});
+  replica.gradient(0, {8});
+  replica.gradient(1, {1});
   EXPECT_EQ(replica.parameters, Floats{10 - 4 - 1});
-  replica.mean(1, 0.5, 0, {3});
+  replica.mean(1, 0, {6});
   EXPECT_EQ(replica.parameters, Floats{10 - 3 - 1});
   EXPECT_EQ(replica.shared(), Floats{10 - 3});
-  replica.mean(2, 8, 1, {6});
+  replica.mean(2, 1, {3});
   EXPECT_EQ(replica.parameters, Floats{10 - 3 - 3});
   EXPECT_EQ(replica.shared(), Floats{10 - 3 - 3});
 }
 
 TEST(LateRule, TheMeanTakesThePlaceOfTheReplicasOwnStep) {
   Stepper replica(Merge::kLate, {.kind = OptimizerKind::kMomentum, .momentum = 0.5F}, {10});
-  replica.gradient(0, 1, {4});  // velocity 4
+  replica.gradient(0, {4});  // velocity 4
   EXPECT_EQ(replica.parameters, Floats{6});
-  replica.gradient(1, 1, {2});  // velocity 4
+  replica.gradient(1, {2});  // velocity 4
   EXPECT_EQ(replica.parameters, Floats{2});
   EXPECT_EQ(replica.shared(), Floats{10});
-  replica.mean(1, 1, 0, {3});
+  replica.mean(1, 0, {3});
   EXPECT_EQ(replica.parameters, Floats{10 - 3 - 4});
   EXPECT_EQ(replica.shared(), Floats{7});
 }
 
 TEST(LateRule, MovesBackByWhatTheResidualLoses) {
-  Stepper replica(Merge::kLate, kPlainSgd, Floats(100, 10));
+  Stepper replica(Merge::kLate, kPlainSgd, Floats(100, 10), {}, 0.25F);
   replica.parameters[3] = 8;
   replica.parameters[5] = 6;
   const auto codec = make_codec(parse_codec("top_k/fp32").value(), {}, replica.workers);
-  const ByteBuffer payload = replica.rule->take(
-      {}, {.part = {.first = 0, .count = 100}, .codec = *codec, .keep_ratio = 0.01, .kept = 0.25F});
+  const ByteBuffer payload =
+      replica.rule->take({.first = 0, .count = 100}, *codec, {.keep_ratio = 0.01});
   EXPECT_FALSE(payload.empty());
-  replica.rule->sent({}, {}, CheckedPayload::of_sealed(payload, 100));
+  replica.rule->sent({}, CheckedPayload::of_sealed(payload, 100));
   Floats held_back(100);
   held_back[3] = 0.5F;
   EXPECT_EQ(replica.rule->residual(), held_back);
@@ -143,12 +148,12 @@ TEST(LateRule, MovesBackByWhatTheResidualLoses) {
 
 TEST(AheadRule, StandsWhereItsOwnMessagesWillLead) {
   Stepper replica(Merge::kAhead, {.kind = OptimizerKind::kMomentum, .momentum = 0.5F}, {100});
-  replica.gradient(0, 1, {8});
+  replica.gradient(0, {8});
   EXPECT_EQ(replica.parameters, Floats{100 - 8});  // v = 8
-  replica.gradient(1, 1, {2});
+  replica.gradient(1, {2});
   EXPECT_EQ(replica.parameters, Floats{100 - 8 - 6});  // v = 8, then 6
   EXPECT_EQ(replica.shared(), Floats{100});
-  replica.mean(1, 1, 0, {16});
+  replica.mean(1, 0, {16});
   EXPECT_EQ(replica.shared(), Floats{84});              // v = 16
   EXPECT_EQ(replica.parameters, Floats{84 - (8 + 2)});  // and then 0.5 · 16 + 2
 }
@@ -158,35 +163,35 @@ class SharedApartRules : public ::testing::TestWithParam<Merge> {};
 TEST_P(SharedApartRules, ReplicasWithDifferentGradientsShareTheSameBits) {
   constexpr std::size_t kElements = 100;
   const Floats initial = normal_update(kElements, 500);
-  Stepper mine(GetParam(), {}, initial);
-  Stepper theirs(GetParam(), {}, initial);
+  Stepper mine(GetParam(), {}, initial, {.peak = 0.1});
+  Stepper theirs(GetParam(), {}, initial, {.peak = 0.1});
   constexpr std::uint64_t kDelay = 3;
   for (std::uint64_t step = 0; step < 30; ++step) {
-    mine.gradient(step, 0.1, normal_update(kElements, 2 * step));
-    theirs.gradient(step, 0.1, normal_update(kElements, 2 * step + 1));
+    mine.gradient(step, normal_update(kElements, 2 * step));
+    theirs.gradient(step, normal_update(kElements, 2 * step + 1));
     if (step < kDelay) continue;
     const Floats mean = normal_update(kElements, 1000 + step);
-    mine.mean(step, 0.1, step - kDelay, mean);
-    theirs.mean(step, 0.1, step - kDelay, mean);
+    mine.mean(step, step - kDelay, mean);
+    theirs.mean(step, step - kDelay, mean);
     ASSERT_TRUE(same_bits(mine.shared(), theirs.shared())) << "step " << step;
   }
   EXPECT_FALSE(same_bits(mine.parameters, theirs.parameters));
 }
 
 TEST_P(SharedApartRules, WithNothingInFlightParametersAreTheSharedOnes) {
-  Stepper replica(GetParam(), {}, normal_update(40, 1));
+  Stepper replica(GetParam(), {}, normal_update(40, 1), {.peak = 0.3});
   for (std::uint64_t step = 0; step < 10; ++step) {
-    replica.gradient(step, 0.3, normal_update(40, step));
-    replica.mean(step, 0.3, step, normal_update(40, 100 + step));
+    replica.gradient(step, normal_update(40, step));
+    replica.mean(step, step, normal_update(40, 100 + step));
     EXPECT_TRUE(same_bits(replica.parameters, replica.shared()));
   }
 }
 
 TEST_P(SharedApartRules, RefuseAMeanOutOfOrder) {
   Stepper replica(GetParam(), {}, {1});
-  EXPECT_THROW(replica.mean(0, 1, 0, {1}), std::logic_error);
-  replica.gradient(0, 1, {1});
-  EXPECT_THROW(replica.mean(0, 1, 1, {1}), std::logic_error);
+  EXPECT_THROW(replica.mean(0, 0, {1}), std::logic_error);
+  replica.gradient(0, {1});
+  EXPECT_THROW(replica.mean(0, 1, {1}), std::logic_error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, SharedApartRules,

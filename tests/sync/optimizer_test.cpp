@@ -144,7 +144,7 @@ TEST_P(OptimizerConformance, EveryTargetAndEveryPieceGivesTheSameBits) {
       for (int number = 0; number < kSteps; ++number) {
         const std::vector<float> gradient =
             normal_update(kElements, static_cast<std::uint64_t>(number));
-        const Optimizer::Step step = optimizer.begin(0, lr_of(number), 0.75F);
+        const kernels::OptimizerStep step = optimizer.begin(0, lr_of(number), 0.75F);
         for (std::size_t first = 0; first < kElements; first += piece) {
           const std::size_t count = std::min(piece, kElements - first);
           std::vector<float> seen(parameters.begin() + static_cast<std::ptrdiff_t>(first),

@@ -49,19 +49,18 @@ struct SparseReplica {
   SparseReplica(Merge merge, std::size_t threads)
       : workers(threads),
         optimizer({}, kSparseElements),
-        rule(make_merge_rule({.merge = merge}, parameters, parameters, optimizer, workers)) {}
+        rule(make_merge_rule({.recipe = {.plan = {.merge = merge}}, .lr = {.peak = kSparseLr}},
+                             parameters, parameters, optimizer, workers)) {}
 
   void send(std::uint64_t step, const ByteBuffer& payload) {
     const std::vector<float> moved = normal_update(kSparseElements, 500 + step);
     for (std::size_t i = 0; i < kSparseElements; ++i) parameters[i] -= 1e-2F * moved[i];
     codec.payload = payload;
-    const StepContext now{.step = step, .lr = kSparseLr};
-    const Taking taking{.part = {.first = 0, .count = kSparseElements}, .codec = codec};
-    rule->sent(now, {.step = step},
-               testing_data::checked(rule->take(now, taking), kSparseElements));
+    const ByteBuffer taken = rule->take({.first = 0, .count = kSparseElements}, codec, {});
+    rule->sent({.step = step}, testing_data::checked(taken, kSparseElements));
   }
   void merge(std::uint64_t step, const Mean& mean) {
-    rule->merge({.step = step, .lr = kSparseLr}, {.first = 0, .count = kSparseElements}, mean);
+    rule->merge(step, {.first = 0, .count = kSparseElements}, mean);
   }
 
   Workers workers;

@@ -208,7 +208,7 @@ TEST_P(CollectivePlans, AreEqualOnRanksThatMeasureDifferentTimes) {
 INSTANTIATE_TEST_SUITE_P(Planners, CollectivePlans, ::testing::Values("auto", "deco"));
 
 TEST(CollectiveSizes, AreThoseOfAllOtherUpdates) {
-  const RoundSizes sizes(parse_codec("top_k/bf16").value(), 10'000, 4, {}, MeansDown::kForwarded);
+  const RoundSizes sizes(parse_codec("top_k/bf16").value(), 10'000, 4, {}, WayDown::kForwarded);
   const RoundSize size = sizes.exact(0.5);
   EXPECT_DOUBLE_EQ(size.down, 3 * size.up);
   EXPECT_EQ(size.way, WayDown::kForwarded);

@@ -21,6 +21,7 @@
 namespace longhaul::apps {
 namespace {
 
+// In the order of WayDown.
 constexpr std::array<const char*, 4> kWays{"dense", "union", "forwarded", "two-way"};
 
 Decision decision_for(const PlanOptions& request) {
@@ -76,8 +77,8 @@ void print_text(const char* name, const std::string& text) {
 }
 
 void print_plan(const PlanOptions& request, const Decision& decision) {
-  const RoundSize size = request.sizes().exact(decision.plan.keep_ratio);
-  const WaysDown ways = request.sizes().ways_down(decision.plan.keep_ratio);
+  const RoundSizes sizes = request.sizes();
+  const RoundSize size = sizes.exact(decision.plan.keep_ratio);
   const Seconds d_sgd = d_sgd_step_time(request, request.link);
   const double share = efficiency(request, decision.step_time);
   print_row("codec", request.recipe.codec.name());
@@ -91,9 +92,15 @@ void print_plan(const PlanOptions& request, const Decision& decision) {
                          kWays.at(static_cast<std::size_t>(size.way)) +
                          (decision.plan.period_steps > 1 ? ") per replica and period"
                                                          : ") per replica and step"));
-  print_row("ways down", "dense " + size_text(ways.dense) + ", union " + size_text(ways.joined) +
-                             ", forwarded " + size_text(ways.forwarded) + ", two-way " +
-                             size_text(ways.two_way));
+  std::string ways;
+  for (std::uint8_t way = 0; way < kWays.size(); ++way) {
+    const double bytes = sizes.bytes_down(decision.plan.keep_ratio, WayDown{way});
+    ways.append(ways.empty() ? "" : ", ")
+        .append(kWays.at(way))
+        .append(" ")
+        .append(size_text(bytes));
+  }
+  print_row("ways down", ways);
   print_text("because", decision.reason);
 }
 

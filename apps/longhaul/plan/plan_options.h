@@ -36,7 +36,7 @@ struct PlanOptions {
   RatioRange limits;
 
   [[nodiscard]] RoundSizes sizes() const {
-    return {recipe.codec, elements, replicas, limits, recipe.means_down()};
+    return {recipe.codec, elements, replicas, limits, recipe.way_down()};
   }
 };
 
