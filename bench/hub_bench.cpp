@@ -237,15 +237,16 @@ int run(const Arguments& arguments) {
   HubStatus status;
   std::size_t reconnections = 0;
   {
-    std::unique_ptr<Hub> hub = value_or_exit(Hub::start(
-        {.training = {.engine = engine_options(arguments),
-                      .steps = arguments.rounds,
-                      .replicas = arguments.replicas,
-                      .directory = arguments.directory},
-         .start_with = arguments.replicas,
-         .rate = rate_of(arguments)},
-        clock, Log(),
-        {.threads = std::max(1U, std::thread::hardware_concurrency()), .watcher = std::ref(seen)}));
+    std::unique_ptr<Hub> hub =
+        value_or_exit(Hub::start({.training = {.engine = engine_options(arguments),
+                                               .steps = arguments.rounds,
+                                               .replicas = arguments.replicas,
+                                               .directory = arguments.directory},
+                                  .start_with = arguments.replicas,
+                                  .rate = rate_of(arguments),
+                                  .threads = std::max(1U, std::thread::hardware_concurrency()),
+                                  .watcher = std::ref(seen)},
+                                 clock, Log()));
     const auto server = value_or_exit(
         GrpcServer::start({.tls = keys ? std::optional(keys->of_hub()) : std::nullopt}, *hub));
     std::vector<std::unique_ptr<Relay>> relays;

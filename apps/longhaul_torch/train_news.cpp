@@ -99,14 +99,14 @@ void TrainNews::write_seldom(LogLevel level, const std::string& kind, const std:
 
 void TrainNews::link(const LinkNews& news) {
   if (is_json_) {
-    if (news.lost) return event("connection", {{"state", "lost"}, {"why", news.lost->message}});
+    if (news) return event("connection", {{"state", "lost"}, {"why", news->message}});
     return event("connection", {{"state", "back"}});
   }
-  if (!news.lost)
+  if (!news)
     return write_seldom(LogLevel::kInfo, "back", has_started_ ? "connected again" : "connected");
   write_seldom(LogLevel::kWarning, "lost",
                (has_started_ ? "connection lost, trying again: " : "not in yet, trying again: ") +
-                   news.lost->message);
+                   news->message);
 }
 
 void TrainNews::replaced(const Replaced& replaced) {

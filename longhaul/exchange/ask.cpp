@@ -12,22 +12,15 @@ namespace {
 constexpr std::size_t kMostEvents = 16;
 constexpr Seconds kLook{0.1};
 
-class AskInbox final : public StreamInbox {
- public:
-  void put(StreamEvent event) override { (void)events.try_push(std::move(event)); }
-  Mailbox<StreamEvent> events{kMostEvents};
-};
-
 // The first frame that comes back, unless it is a refusal.
 Result<Frame> answer_to(Connector& connector, Frame question, Deadline deadline,
                         const std::function<bool()>& gives_up) {
-  const auto inbox = std::make_shared<AskInbox>();
-  const StreamPtr stream = connector.open(std::make_shared<StreamPost>(1, inbox));
+  const auto events = std::make_shared<Mailbox<StreamEvent>>(kMostEvents);
+  const StreamPtr stream = connector.open(listener_of(1, inbox_of(events)));
   stream->write(std::move(question));
   stream->read();
   while (deadline_after(Seconds(0)) < deadline && !(gives_up && gives_up())) {
-    std::optional<StreamEvent> event =
-        inbox->events.pop_until(std::min(deadline, deadline_after(kLook)));
+    std::optional<StreamEvent> event = events->pop_until(std::min(deadline, deadline_after(kLook)));
     if (!event) continue;
     if (std::optional<Result<Frame>> answer = answer_in(*event)) return *std::move(answer);
   }
@@ -39,13 +32,13 @@ Error no_sense() { return {ErrorCode::kCorruptPayload, "the hub gave no answer t
 }  // namespace
 
 std::optional<Result<Frame>> answer_in(StreamEvent& event) {
-  if (auto* closed = std::get_if<StreamClosed>(&event.what)) return Result<Frame>(closed->why);
+  if (auto* closed = std::get_if<StreamClosed>(&event.what)) return Result<Frame>(*closed);
   auto* arrived = std::get_if<FrameArrived>(&event.what);
   if (arrived == nullptr) return std::nullopt;
-  if (arrived->frame.has_refused())
+  if (arrived->has_refused())
     return Result<Frame>(
-        Error{ErrorCode::kMismatch, "the hub refused: " + arrived->frame.refused().why()});
-  return Result<Frame>(std::move(arrived->frame));
+        Error{ErrorCode::kMismatch, "the hub refused: " + arrived->refused().why()});
+  return Result<Frame>(std::move(*arrived));
 }
 
 Result<v1::Task> ask_for_task(Connector& connector, const std::string& name,

@@ -13,44 +13,35 @@ namespace {
 
 constexpr std::size_t kMostUnchecked = 4;  // transfers; then the lanes are not read
 
-// A mean that was announced and has come.
-struct Incoming {
-  v1::Closed closed;
-  ByteBuffer bytes;
-  std::size_t elements = 0;  // of the model
-  std::size_t slot = 0;      // of this replica
-  CheckedPayload own;        // its update, if it is kept; else empty
-};
-
-// All of it as one payload, or those of all contributors in replica order.
-Result<std::vector<WeightedPayload>> terms_of(Incoming mean) {
-  const v1::Closed& closed = mean.closed;
-  if (closed.elements() > mean.elements) return ClientCore::broken("a mean of more than the model");
-  const std::size_t elements = closed.elements() == 0 ? mean.elements : closed.elements();
+// A mean that was announced and has come: all of it as one payload, or those of all contributors in
+// replica order. `own` is the update of this replica in `slot`, or empty if it is not kept.
+Result<std::vector<WeightedPayload>> terms_of(const v1::Closed& closed, ByteBuffer bytes,
+                                              std::size_t model_elements, std::size_t slot,
+                                              const CheckedPayload& own) {
+  if (closed.elements() > model_elements)
+    return ClientCore::broken("a mean of more than the model");
+  const std::size_t elements = closed.elements() == 0 ? model_elements : closed.elements();
   std::vector<WeightedPayload> terms;
   const auto add_checked = [&](ByteBuffer payload, float weight) -> Status {
-    Result<CheckedPayload> checked = CheckedPayload::check(std::move(payload), elements);
-    if (!checked.ok()) return std::move(checked).error();
-    terms.push_back({.payload = std::move(checked).value(), .weight = weight});
+    CheckedPayload checked = LONGHAUL_TRY(CheckedPayload::check(std::move(payload), elements));
+    terms.push_back({.payload = std::move(checked), .weight = weight});
     return Done{};
   };
   if (closed.way() != v1::WAY_FORWARDED) {
-    Status whole = add_checked(std::move(mean.bytes), 1.0F);
-    if (!whole.ok()) return std::move(whole).error();
+    LONGHAUL_TRY(add_checked(std::move(bytes), 1.0F));
     return terms;
   }
-  ByteReader in(mean.bytes);
+  ByteReader in(bytes);
   for (const v1::Contribution& one : closed.contributions()) {
-    if (one.slot() == mean.slot) {
-      if (mean.own.empty() || mean.own.digest() != closed.own())
+    if (one.slot() == slot) {
+      if (own.empty() || own.digest() != closed.own())
         return ClientCore::broken("it counts on an update that is not there");
-      terms.push_back({.payload = mean.own, .weight = one.weight()});
+      terms.push_back({.payload = own, .weight = one.weight()});
       continue;
     }
     if (in.remaining() < one.bytes()) return ClientCore::broken("forwarded payloads end too soon");
     const ByteView payload = in.bytes(one.bytes());
-    Status other = add_checked({payload.begin(), payload.end()}, one.weight());
-    if (!other.ok()) return std::move(other).error();
+    LONGHAUL_TRY(add_checked({payload.begin(), payload.end()}, one.weight()));
   }
   // Nobody sent anything: a mean is never without terms.
   Workers alone(1);
@@ -151,16 +142,17 @@ void ClientCore::assemble(RoundId round) {
   const auto bytes = c.arrived.find(round);
   if (closed == c.closed.end() || bytes == c.arrived.end()) return;
   if (has_mean(round)) return forget(round);
-  Incoming mean{.closed = closed->second,
-                .bytes = std::move(bytes->second),
-                .elements = options_.elements,
-                .slot = slot_};
+  const auto kept = kept_.find(round);
+  ByteBuffer mean = std::move(bytes->second);
   c.arrived.erase(bytes);
-  if (const auto own = kept_.find(round); own != kept_.end()) mean.own = own->second.payload;
-  check([mean = std::move(mean)]() mutable { return terms_of(std::move(mean)); },
-        [this, round](Result<std::vector<WeightedPayload>>&& terms) {
-          on_terms(round, std::move(terms));
-        });
+  check(
+      [closed = closed->second, bytes = std::move(mean), elements = options_.elements, slot = slot_,
+       own = kept == kept_.end() ? CheckedPayload() : kept->second.payload]() mutable {
+        return terms_of(closed, std::move(bytes), elements, slot, own);
+      },
+      [this, round](Result<std::vector<WeightedPayload>>&& terms) {
+        on_terms(round, std::move(terms));
+      });
 }
 
 void ClientCore::on_terms(RoundId round, Result<std::vector<WeightedPayload>>&& terms) {
@@ -168,6 +160,7 @@ void ClientCore::on_terms(RoundId round, Result<std::vector<WeightedPayload>>&& 
   if (has_mean(round)) return forget(round);
   const v1::Closed& closed = connection_->closed.at(round);
   Mean mean{.round = round, .terms = std::move(terms).value()};
+  if (closed.has_own()) mean.own = closed.own();
   if (closed.has_next_plan()) {
     const Result<Plan> plan = plan_from(closed.next_plan());
     if (!plan.ok()) return lose(plan.error(), now_);
@@ -175,7 +168,7 @@ void ClientCore::on_terms(RoundId round, Result<std::vector<WeightedPayload>>&& 
   }
   kept_.erase(round);
   means_beyond_.insert(round);
-  news_.on_mean(std::move(mean), closed.has_own() ? std::optional(closed.own()) : std::nullopt);
+  news_.on_mean(std::move(mean));
   forget(round);
 }
 

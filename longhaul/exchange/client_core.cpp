@@ -35,8 +35,8 @@ Result<std::optional<Contribution>> contributed_from(const v1::Welcome& welcome)
 
 }  // namespace
 
-ClientCore::ClientCore(ClientOptions options, Connector& connector,
-                       std::shared_ptr<StreamInbox> inbox, Errands& errands, ClientNews& news)
+ClientCore::ClientCore(ClientOptions options, Connector& connector, StreamInbox inbox,
+                       Errands& errands, ClientNews& news)
     : options_(std::move(options)),
       connector_(connector),
       inbox_(std::move(inbox)),
@@ -57,7 +57,7 @@ Error ClientCore::broken(const std::string& what) {
 
 StreamId ClientCore::open_stream(StreamPtr& stream) {
   const StreamId id = next_stream_++;
-  stream = connector_.open(std::make_shared<StreamPost>(id, inbox_));
+  stream = connector_.open(listener_of(id, inbox_));
   return id;
 }
 
@@ -163,11 +163,11 @@ void ClientCore::on_event(StreamEvent event, TimePoint now) {
   if (id != c.control_id && !c.opening.contains(id) && !c.lanes.has(id)) return;  // of an old one
   if (auto* arrived = std::get_if<FrameArrived>(&event.what)) {
     c.last_heard = now;
-    on_frame(id, std::move(arrived->frame), now);
+    on_frame(id, std::move(*arrived), now);
   } else if (std::holds_alternative<FrameWritten>(event.what)) {
     on_written(id);
   } else if (auto* closed = std::get_if<StreamClosed>(&event.what)) {
-    on_closed(id, closed->why, now);
+    on_closed(id, *closed, now);
   }
 }
 
@@ -291,11 +291,9 @@ void ClientCore::open_lane() {
 void ClientCore::add_lanes(Bandwidth up) {
   Connection& c = *connection_;
   if (c.lanes.count() < c.joined_lanes || !c.opening.empty()) return;
-  const std::size_t wanted =
-      lanes_for({.rate = std::ranges::max(up, down_.typical().value_or(Bandwidth{}), {},
-                                          &Bandwidth::bytes_per_second),
-                 .round_trip = *round_trips_.least(),
-                 .transfer_bytes = static_cast<double>(largest_transfer_)});
+  const std::size_t wanted = lanes_for(
+      std::ranges::max(up, down_.typical().value_or(Bandwidth{}), {}, &Bandwidth::bytes_per_second),
+      *round_trips_.least(), static_cast<double>(largest_transfer_));
   for (; options_.lanes < std::min(wanted, options_.most_lanes); ++options_.lanes) open_lane();
 }
 
@@ -323,7 +321,7 @@ void ClientCore::on_enrolled(const v1::Enrolled& enrolled) {
   options_.own_until.reset();  // what comes from now on is of this process
   const RoundId from = round_from(enrolled.from());
   for (const auto& [round, update] : kept_) {
-    if (round >= from) send_update(round, update);
+    if (round >= from) send_update(update);
   }
   news_.on_enrolled(from, *plan);
 }
@@ -337,18 +335,19 @@ bool ClientCore::has_mean(RoundId round) const {
   return round < next_mean_ || means_beyond_.contains(round);
 }
 
-void ClientCore::submit(RoundId round, const OwnUpdate& update) {
+void ClientCore::submit(const Update& update) {
+  const RoundId round = update.round;
   step_ = std::max(step_, round.step + 1);
   if (has_mean(round)) return;
   kept_[round] = update;
-  if (connection_ && connection_->is_enrolled) send_update(round, update);
+  if (connection_ && connection_->is_enrolled) send_update(update);
 }
 
-void ClientCore::send_update(RoundId round, const OwnUpdate& update) {
+void ClientCore::send_update(const Update& update) {
   largest_transfer_ = std::max(largest_transfer_, update.payload.size());
   connection_->lanes.send({.cargo = Cargo::kUpdate,
-                           .step = round.step,
-                           .part = round.part,
+                           .step = update.round.step,
+                           .part = update.round.part,
                            .restarts = connection_->restarted},
                           update.payload.bytes(), to_message(update.attendance));
 }

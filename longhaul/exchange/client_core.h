@@ -26,12 +26,6 @@
 
 namespace longhaul {
 
-// An update of this replica.
-struct OwnUpdate {
-  CheckedPayload payload;
-  Attendance attendance;
-};
-
 struct ClientOptions {
   std::string name;
   std::string token;
@@ -53,7 +47,7 @@ struct ClientOptions {
   std::uint64_t first_step = 0;            // it was given its state before this step
   std::uint64_t step = 0;                  // that it does next
   std::optional<Attendance> attendance{};  // none: from the first step on that it does
-  std::map<RoundId, OwnUpdate> own{};      // its updates of rounds that it has not merged
+  std::map<RoundId, Update> own{};         // its updates of rounds that it has not merged
   // Of one that cannot do steps again: it has all its updates of rounds before this one.
   std::optional<RoundId> own_until{};
 };
@@ -72,8 +66,7 @@ class ClientNews {
   // `contributed`: the last of its updates that is in a round.
   virtual void on_welcome(const Place& place, std::optional<Contribution> contributed) = 0;
   virtual void on_enrolled(RoundId from, const Plan& plan) = 0;
-  // `own`: digest of the update of this replica that is in it, if one is. Nothing is returned yet.
-  virtual void on_mean(Mean mean, std::optional<std::uint64_t> own) = 0;
+  virtual void on_mean(Mean mean) = 0;       // nothing is returned yet
   virtual void on_restart(State state) = 0;  // what it has is replaced
   virtual void on_finish(std::uint64_t last_step, v1::FinishCause cause) = 0;
   virtual void on_evaluate(bool is_on) = 0;                    // scoring is its duty, or is not
@@ -87,8 +80,8 @@ class ClientNews {
 class ClientCore {
  public:
   // Computes the digest of the initial model, which takes a while.
-  ClientCore(ClientOptions options, Connector& connector, std::shared_ptr<StreamInbox> inbox,
-             Errands& errands, ClientNews& news);
+  ClientCore(ClientOptions options, Connector& connector, StreamInbox inbox, Errands& errands,
+             ClientNews& news);
   ~ClientCore();
   ClientCore(const ClientCore&) = delete;
   ClientCore& operator=(const ClientCore&) = delete;
@@ -106,7 +99,7 @@ class ClientCore {
   void set_reading(bool is_reading);
 
   // Kept until its round has closed, and sent again where needed; not at all if it has closed.
-  void submit(RoundId round, const OwnUpdate& update);
+  void submit(const Update& update);
   void report(v1::Report report);
   // While the hub is away the last one is kept for it.
   void tell(const v1::Evaluation& evaluation);
@@ -117,7 +110,7 @@ class ClientCore {
   // Transfers from the hub that errands are checking.
   [[nodiscard]] std::size_t unchecked() const { return connection_ ? connection_->unchecked : 0; }
   // Updates whose round has not closed as far as this replica knows.
-  [[nodiscard]] const std::map<RoundId, OwnUpdate>& kept() const { return kept_; }
+  [[nodiscard]] const std::map<RoundId, Update>& kept() const { return kept_; }
 
  private:
   // One connection: from dialling until it breaks.
@@ -166,7 +159,7 @@ class ClientCore {
   void on_closed(StreamId id, const Error& why, TimePoint now);
   void open_lane();
   void add_lanes(Bandwidth up);
-  void send_update(RoundId round, const OwnUpdate& update);
+  void send_update(const Update& update);
   void send_probe(std::uint64_t bytes);
 
   // client_arrivals.cpp: means and snapshots.
@@ -184,7 +177,7 @@ class ClientCore {
 
   ClientOptions options_;
   Connector& connector_;
-  std::shared_ptr<StreamInbox> inbox_;
+  StreamInbox inbox_;
   Errands& errands_;
   ClientNews& news_;
   std::uint64_t initial_digest_ = 0;
@@ -193,7 +186,7 @@ class ClientCore {
   StreamId next_stream_ = 1;
   std::uint64_t session_ = 0;
   std::size_t slot_ = 0;
-  std::map<RoundId, OwnUpdate> kept_;
+  std::map<RoundId, Update> kept_;
   std::uint64_t first_step_ = 0;    // the state was given before it
   std::uint64_t step_ = 0;          // it stands there, or further
   RoundId next_mean_;               // every mean before this one has come

@@ -44,6 +44,8 @@ struct Mean {
   // round in the same step, so all change at the same step.
   std::optional<Plan> next_plan;
   std::optional<TimePoint> arrived;  // on the clock of the replica; nothing: not known
+  // Digest of the update of this replica that is in it, if one is and the hub says so.
+  std::optional<std::uint64_t> own{};
 
   [[nodiscard]] std::size_t elements() const {
     if (values) return values->size();

@@ -28,30 +28,22 @@ Error too_late(const std::string& what) { return Error{ErrorCode::kDeadline, wha
 
 }  // namespace
 
-// Streams outlive the client for a moment: they hold on to this.
-class HubClient::Inbox final : public StreamInbox {
- public:
-  // A full or closed box drops it: the first cannot be (streams are few), the second is the end.
-  void put(StreamEvent event) override { (void)commands.try_push(Command(std::move(event))); }
-  Mailbox<Command> commands{kMostCommands};
-};
-
 HubClient::HubClient(ClientOptions options, Connector& connector, const Clock& clock)
     : clock_(clock),
       most_mean_bytes_(options.most_mean_bytes),
-      inbox_(std::make_shared<Inbox>()),
+      inbox_(std::make_shared<Mailbox<Command>>(kMostCommands)),
       attendance_(options.attendance),
       own_(options.own),
       first_step_(options.first_step),
       errands_([inbox = inbox_](Errands::End end) {
-        (void)inbox->commands.push(Command(std::move(end)));  // refused at the end only
+        (void)inbox->push(Command(std::move(end)));  // refused at the end only
       }),
-      core_(std::move(options), connector, inbox_, errands_, *this),
+      core_(std::move(options), connector, inbox_of(inbox_), errands_, *this),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 HubClient::~HubClient() {
   thread_.request_stop();
-  inbox_->commands.close();
+  inbox_->close();
 }
 
 void HubClient::run(const std::stop_token& stop) {
@@ -62,32 +54,36 @@ void HubClient::run(const std::stop_token& stop) {
       const MutexLock lock(mutex_);
       reconnections_ = core_.reconnections();
     }
-    std::optional<Command> command = inbox_->commands.pop_until(deadline_after(kTick));
+    std::optional<Command> command = inbox_->pop_until(deadline_after(kTick));
     if (command) handle(std::move(*command));
   }
-  while (std::optional<Command> command = inbox_->commands.pop_until(Deadline::min()))
+  while (std::optional<Command> command = inbox_->pop_until(Deadline::min()))
     handle(std::move(*command));
 }
 
 void HubClient::handle(Command command) {
   if (auto* event = std::get_if<StreamEvent>(&command)) {
     core_.on_event(std::move(*event), clock_.now());
-  } else if (const auto* end = std::get_if<Errands::End>(&command)) {
-    core_.on_errand(*end, clock_.now());
-  } else if (auto* submit = std::get_if<Submit>(&command)) {
-    if (is_current(submit->life)) core_.submit(submit->round, submit->update);
-  } else if (auto* told = std::get_if<Tell>(&command)) {
-    if (is_current(told->life)) core_.report(to_message(told->report));
-  } else if (const auto* score = std::get_if<Score>(&command)) {
-    core_.tell(to_message(*score));
   } else {
-    core_.leave();
+    core_.on_errand(std::get<Errands::End>(command), clock_.now());
   }
 }
 
-bool HubClient::is_current(std::size_t life) const {
-  const MutexLock lock(mutex_);
-  return life == life_;
+bool HubClient::post(Errands::End command) { return inbox_->try_push(Command(std::move(command))); }
+
+bool HubClient::post_in_life(Errands::End command) {
+  std::size_t life = 0;
+  {
+    const MutexLock lock(mutex_);
+    life = trained_life_;
+  }
+  return post([this, life, command = std::move(command)] {
+    {
+      const MutexLock lock(mutex_);
+      if (life != life_) return;
+    }
+    command();
+  });
 }
 
 bool HubClient::has_room() const {
@@ -168,16 +164,12 @@ std::size_t HubClient::updates_in_flight() const {
 }
 
 void HubClient::submit(Update update) {
-  OwnUpdate own{.payload = std::move(update.payload)};
-  std::size_t life = 0;
   {
     const MutexLock lock(mutex_);
-    own.attendance = attendance_.value_or(Attendance{.since = update.round.step});
-    own_[update.round] = own;
-    life = trained_life_;
+    update.attendance = attendance_.value_or(Attendance{.since = update.round.step});
+    own_[update.round] = update;
   }
-  const bool is_taken = inbox_->commands.try_push(
-      Submit{.round = update.round, .update = std::move(own), .life = life});
+  const bool is_taken = post_in_life([this, update = std::move(update)] { core_.submit(update); });
   LONGHAUL_CHECK(is_taken);
 }
 
@@ -197,15 +189,14 @@ Status HubClient::await_locked(RoundId round, Deadline deadline) {
 
 Result<Mean> HubClient::collect(RoundId round, Deadline deadline) {
   const MutexLock lock(mutex_);
-  const Status is_here = await_locked(round, deadline);
-  if (!is_here.ok()) return is_here.error();
+  LONGHAUL_TRY(await_locked(round, deadline));
   const auto found = means_.find(round);
-  Mean mean = std::move(found->second.mean);
+  Mean mean = std::move(found->second);
   mean_bytes_ -= bytes_of(mean);
   if (const auto own = own_.find(round); own != own_.end()) {
     const CheckedPayload& payload = own->second.payload;
-    if (found->second.own != payload.digest()) mean.returned = payload;
-    if (found->second.own && !mean.returned.empty()) ++differing_;
+    if (mean.own != payload.digest()) mean.returned = payload;
+    if (mean.own && !mean.returned.empty()) ++differing_;
     own_.erase(own);
   }
   means_.erase(found);
@@ -213,15 +204,12 @@ Result<Mean> HubClient::collect(RoundId round, Deadline deadline) {
 }
 
 void HubClient::report(const StepReport& report) {
-  std::size_t life = 0;
-  {
-    const MutexLock lock(mutex_);
-    life = trained_life_;
-  }
-  (void)inbox_->commands.try_push(Tell{.report = report, .life = life});
+  (void)post_in_life([this, report] { core_.report(to_message(report)); });
 }
 
-void HubClient::tell(const Score& score) { (void)inbox_->commands.try_push(Command(score)); }
+void HubClient::tell(const Score& score) {
+  (void)post([this, score] { core_.tell(to_message(score)); });
+}
 
 bool HubClient::is_evaluator() const {
   const MutexLock lock(mutex_);
@@ -234,7 +222,7 @@ std::vector<Score> HubClient::take_scores() {
 }
 
 void HubClient::leave() {
-  if (!inbox_->commands.try_push(Command(Leave{}))) return;
+  if (!post([this] { core_.leave(); })) return;
   const MutexLock lock(mutex_);
   (void)changed_.wait_until(mutex_, deadline_after(kGoodbye),
                             [this]() REQUIRES(mutex_) { return has_left_ || failure_; });
@@ -245,7 +233,7 @@ FinishCause HubClient::finish_cause() const {
   return finish_cause_;
 }
 
-std::map<RoundId, OwnUpdate> HubClient::unmerged() const {
+std::map<RoundId, Update> HubClient::unmerged() const {
   const MutexLock lock(mutex_);
   return own_;
 }
@@ -278,7 +266,7 @@ void HubClient::on_welcome(const Place& place, std::optional<Contribution> contr
     // again the steps before.
     if (contributed && (!contributed_ || contributed->round > contributed_->round))
       contributed_ = std::move(contributed);
-    if (std::exchange(is_lost_, false)) link_news_.push_back({});
+    if (std::exchange(is_lost_, false)) link_news_.emplace_back();
   }
   changed_.notify_all();
 }
@@ -292,13 +280,13 @@ void HubClient::on_enrolled(RoundId from, const Plan& plan) {
   changed_.notify_all();
 }
 
-void HubClient::on_mean(Mean mean, std::optional<std::uint64_t> own) {
+void HubClient::on_mean(Mean mean) {
   {
     const MutexLock lock(mutex_);
     const RoundId round = mean.round;
     mean.arrived = clock_.now();
     mean_bytes_ += bytes_of(mean);
-    means_[round] = {.mean = std::move(mean), .own = own};
+    means_[round] = std::move(mean);
   }
   changed_.notify_all();
 }
@@ -347,7 +335,7 @@ void HubClient::on_round_trip(Seconds took) {
 void HubClient::on_lost(const Error& why) {
   const MutexLock lock(mutex_);
   is_evaluator_ = false;  // until the hub says so again
-  if (!std::exchange(is_lost_, true)) link_news_.push_back({.lost = why});
+  if (!std::exchange(is_lost_, true)) link_news_.push_back(why);
 }
 
 void HubClient::on_failed(const Error& why) {

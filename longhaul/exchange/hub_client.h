@@ -18,10 +18,8 @@
 
 namespace longhaul {
 
-// The connection was lost, or is there again after a loss.
-struct LinkNews {
-  std::optional<Error> lost;  // and why; nothing: there again
-};
+// Why the connection was lost. Nothing: it is there again after a loss.
+using LinkNews = std::optional<Error>;
 
 class HubClient final : public Exchange, public Membership, private ClientNews {
  public:
@@ -64,7 +62,7 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
   [[nodiscard]] FinishCause finish_cause() const;
 
   // Own updates whose means have not been collected.
-  [[nodiscard]] std::map<RoundId, OwnUpdate> unmerged() const;
+  [[nodiscard]] std::map<RoundId, Update> unmerged() const;
   // Updates of a replica that does steps again, which are others than those that are in: they went
   // back to the residual, so a part of what is in counts twice.
   [[nodiscard]] std::size_t differing() const;
@@ -75,27 +73,14 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
   [[nodiscard]] std::vector<LinkNews> take_link_news();
 
  private:
-  struct Submit {
-    RoundId round;
-    OwnUpdate update;
-    std::size_t life = 0;
-  };
-  struct Tell {
-    StepReport report;
-    std::size_t life = 0;
-  };
-  struct Leave {};
-  using Command = std::variant<StreamEvent, Errands::End, Submit, Tell, Score, Leave>;
-  class Inbox;
-  // A mean, and the digest of the own update that is in it.
-  struct Came {
-    Mean mean;
-    std::optional<std::uint64_t> own;
-  };
+  // The end of an errand, or something else to do on the client's thread.
+  using Command = std::variant<StreamEvent, Errands::End>;
 
   void run(const std::stop_token& stop);
   void handle(Command command);
-  [[nodiscard]] bool is_current(std::size_t life) const;
+  // Does it on the client's thread, unless the state was replaced since.
+  [[nodiscard]] bool post(Errands::End command);
+  [[nodiscard]] bool post_in_life(Errands::End command);
   [[nodiscard]] bool has_room() const;
   // Of an earlier life an update of this step, or of a later one, is in: it says what was done.
   [[nodiscard]] bool is_decided(std::uint64_t step) const REQUIRES(mutex_);
@@ -107,7 +92,7 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
 
   void on_welcome(const Place& place, std::optional<Contribution> contributed) override;
   void on_enrolled(RoundId from, const Plan& plan) override;
-  void on_mean(Mean mean, std::optional<std::uint64_t> own) override;
+  void on_mean(Mean mean) override;
   void on_restart(State state) override;
   void on_finish(std::uint64_t last_step, v1::FinishCause cause) override;
   void on_evaluate(bool is_on) override;
@@ -118,8 +103,8 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
   void on_left() override;
 
   const Clock& clock_;
-  const std::size_t most_mean_bytes_;  // that wait to be collected; then the hub is held back
-  std::shared_ptr<Inbox> inbox_;
+  const std::size_t most_mean_bytes_;        // that wait to be collected; then the hub is held back
+  std::shared_ptr<Mailbox<Command>> inbox_;  // shared: streams outlive it for a moment
   mutable Mutex mutex_;
   CondVar changed_;
   std::optional<Place> place_ GUARDED_BY(mutex_);
@@ -131,12 +116,12 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
   FinishCause finish_cause_ GUARDED_BY(mutex_) = FinishCause::kSteps;
   bool is_evaluator_ GUARDED_BY(mutex_) = false;
   std::vector<Score> scores_ GUARDED_BY(mutex_);
-  std::map<RoundId, Came> means_ GUARDED_BY(mutex_);
+  std::map<RoundId, Mean> means_ GUARDED_BY(mutex_);
   std::size_t mean_bytes_ GUARDED_BY(mutex_) = 0;  // of those
   bool is_awaited_ GUARDED_BY(mutex_) = false;     // something is, by the training thread
   // Own updates whose means have not been collected. Only with both is it known what is returned: a
   // mean may come while the gradient of its step is still being computed.
-  std::map<RoundId, OwnUpdate> own_ GUARDED_BY(mutex_);
+  std::map<RoundId, Update> own_ GUARDED_BY(mutex_);
   std::uint64_t first_step_ GUARDED_BY(mutex_);  // its state was given before it
   std::optional<State> snapshot_ GUARDED_BY(mutex_);
   // Every snapshot begins another life. What the training thread says before it has taken the

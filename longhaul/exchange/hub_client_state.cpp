@@ -115,8 +115,9 @@ Status stand_at(const State& checkpoint, ClientOptions& client, const SentUpdate
     if (round.step < client.step) continue;
     Result<CheckedPayload> update = own_update(payload, client.elements);
     if (!update.ok()) return std::move(update).error().within("sent updates");
-    client.own.try_emplace(
-        round, OwnUpdate{.payload = std::move(update).value(), .attendance = *client.attendance});
+    client.own.try_emplace(round, Update{.round = round,
+                                         .payload = std::move(update).value(),
+                                         .attendance = *client.attendance});
   }
   client.own_until = {.step = client.step};
   if (!client.own.empty())

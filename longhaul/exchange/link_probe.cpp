@@ -29,17 +29,11 @@ ProbedRate probed_rate(std::uint64_t bytes, Seconds duration) {
 
 }  // namespace
 
-class LinkProbe::Inbox final : public StreamInbox {
- public:
-  void put(StreamEvent event) override { (void)events.try_push(std::move(event)); }
-  Mailbox<StreamEvent> events{kMostProbeEvents};
-};
-
 LinkProbe::LinkProbe(Connector& connector, const Clock& clock, Progress progress)
     : clock_(clock),
       progress_(std::move(progress)),
-      inbox_(std::make_shared<Inbox>()),
-      stream_(connector.open(std::make_shared<StreamPost>(1, inbox_))) {}
+      events_(std::make_shared<Mailbox<StreamEvent>>(kMostProbeEvents)),
+      stream_(connector.open(listener_of(1, inbox_of(events_)))) {}
 
 LinkProbe::~LinkProbe() { stream_->close(); }
 
@@ -126,18 +120,16 @@ Result<ProbedRate> LinkProbe::ask_down(std::uint64_t bytes) {
 // One at a time: the next one follows when this one has gone.
 Status LinkProbe::write(Frame frame) {
   stream_->write(std::move(frame));
-  while (std::optional<StreamEvent> event =
-             inbox_->events.pop_until(deadline_after(kProbePatience))) {
+  while (std::optional<StreamEvent> event = events_->pop_until(deadline_after(kProbePatience))) {
     if (std::holds_alternative<FrameWritten>(event->what)) return Done{};
-    if (auto* closed = std::get_if<StreamClosed>(&event->what)) return closed->why;
+    if (auto* closed = std::get_if<StreamClosed>(&event->what)) return *closed;
   }
   return Error{ErrorCode::kDeadline, "the hub takes nothing any more"};
 }
 
 Result<Frame> LinkProbe::next_frame() {
   stream_->read();
-  while (std::optional<StreamEvent> event =
-             inbox_->events.pop_until(deadline_after(kProbePatience))) {
+  while (std::optional<StreamEvent> event = events_->pop_until(deadline_after(kProbePatience))) {
     if (std::optional<Result<Frame>> answer = answer_in(*event)) return *std::move(answer);
   }
   return Error{ErrorCode::kDeadline, "the hub does not answer"};

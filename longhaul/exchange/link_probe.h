@@ -39,8 +39,6 @@ class LinkProbe {
   Result<ProbedLink> measure(const std::string& name, const std::string& token);
 
  private:
-  class Inbox;
-
   Status open(const std::string& name, const std::string& token);
   Result<Seconds> round_trip();
   Result<ProbedRate> send_up(std::uint64_t bytes);
@@ -52,7 +50,7 @@ class LinkProbe {
 
   const Clock& clock_;
   Progress progress_;
-  std::shared_ptr<Inbox> inbox_;  // shared with the stream
+  std::shared_ptr<Mailbox<StreamEvent>> events_;  // shared with the stream
   StreamPtr stream_;
 };
 

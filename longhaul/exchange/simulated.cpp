@@ -52,9 +52,7 @@ class SimulatedNetwork::Endpoint final : public Exchange {
         up(peer.link.up, peer.link.latency),
         down(peer.link.down, peer.link.latency) {}
 
-  void submit(Update update) override {
-    outbox.push_back({.at = now, .update = std::move(update)});
-  }
+  void submit(Update update) override { outbox.emplace_back(now, std::move(update)); }
 
   Result<Mean> collect(RoundId round, Deadline /*deadline*/) override {
     const auto found = inbox.find(round);
@@ -62,26 +60,20 @@ class SimulatedNetwork::Endpoint final : public Exchange {
       return Error{ErrorCode::kDeadline,
                    "round of step " + std::to_string(round.step) + " has not closed"};
     }
-    now = std::max(now, found->second.at);
-    Mean mean = std::move(found->second.mean);
+    auto& [at, arrived] = found->second;
+    now = std::max(now, at);
+    Mean mean = std::move(arrived);
     inbox.erase(found);
     return mean;
   }
 
-  struct Sent {
-    Seconds at{};
-    Update update;
-  };
-  struct Arrived {
-    Seconds at{};
-    Mean mean;
-  };
   float weight;
   Fifo up;
   Fifo down;
   Seconds now{};
-  std::deque<Sent> outbox;
-  std::map<RoundId, Arrived> inbox;
+  // Both with the time of sending or arriving.
+  std::deque<std::pair<Seconds, Update>> outbox;
+  std::map<RoundId, std::pair<Seconds, Mean>> inbox;
 };
 
 SimulatedNetwork::SimulatedNetwork(const std::vector<SimulatedPeer>& peers, Workers& workers)
@@ -182,7 +174,7 @@ void SimulatedNetwork::close(RoundId id, const OpenRound& round) {
           .first_byte = first_byte,
           .end = end,
           .bytes = bytes});
-    endpoints_[i]->inbox[id] = {.at = end, .mean = arriving};
+    endpoints_[i]->inbox[id] = {end, arriving};
   }
 }
 
@@ -199,14 +191,15 @@ void SimulatedNetwork::save(State& state) const {
     std::vector<std::uint64_t> parts;
     std::vector<double> times;
     for (const auto& [round, arrived] : endpoint.inbox) {
+      const auto& [at, mean] = arrived;
       rounds.push_back(round.step);
       parts.push_back(round.part);
-      times.push_back(arrived.at.count());
-      if (arrived.mean.values) {
-        state.tensors[mean_name(round)] = *arrived.mean.values;
+      times.push_back(at.count());
+      if (mean.values) {
+        state.tensors[mean_name(round)] = *mean.values;
       } else {
-        state.blobs[mean_name(round)] = *arrived.mean.terms.front().payload.bytes();
-        state.values[mean_name(round)] = std::uint64_t{arrived.mean.elements()};
+        state.blobs[mean_name(round)] = *mean.terms.front().payload.bytes();
+        state.values[mean_name(round)] = std::uint64_t{mean.elements()};
       }
     }
     state.values[name_of_replica("network.means", i)] = rounds;
@@ -247,7 +240,7 @@ Status SimulatedNetwork::load(const State& state) {
         if (!mean.ok()) return std::move(mean).error().within("network");
         means[round] = std::move(mean).value();
       }
-      endpoint.inbox[round] = {.at = Seconds((*times)[k]), .mean = means[round]};
+      endpoint.inbox[round] = {Seconds((*times)[k]), means[round]};
     }
   }
   if (compressor_) {

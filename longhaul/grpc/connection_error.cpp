@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
 namespace longhaul {
 namespace {
 
-// A piece of gRPC's text in small letters, and our own words for it.
-struct Phrase {
-  std::string_view has;
-  std::string_view says;
-};
-
-// The host could not be reached.
-constexpr std::array<Phrase, 7> kNoAnswer{{
+// The host could not be reached: a piece of gRPC's text in small letters, and our own words for it.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kNoAnswer{{
     {"connection refused", "connection refused"},
     {"no route to host", "no route to this host"},
     {"unreachable", "its network cannot be reached"},
@@ -46,10 +41,10 @@ bool has_any(std::string_view text, const auto& phrases) {
 }
 
 std::string_view no_answer(std::string_view text) {
-  const auto found = std::ranges::find_if(kNoAnswer, [&](const Phrase& phrase) {
-    return text.find(phrase.has) != std::string_view::npos;
-  });
-  return found == kNoAnswer.end() ? "the connection broke" : found->says;
+  for (const auto& [sign, meaning] : kNoAnswer) {
+    if (text.find(sign) != std::string_view::npos) return meaning;
+  }
+  return "the connection broke";
 }
 
 // A name that does not exist, or name servers that do not answer.

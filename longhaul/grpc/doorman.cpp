@@ -32,17 +32,17 @@ std::string what_it_is(std::string_view said, bool is_tls) {
   return is_word ? "it speaks another HTTP" : "it does not speak HTTP/2";
 }
 
-struct HostAndPort {
-  std::string host;
-  std::string port;
-};
-
-HostAndPort split(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return {.host = address};
-  std::string host = address.substr(0, colon);
+// An address of version 6 is in brackets.
+std::string host_in(const std::string& address) {
+  std::string host = address.substr(0, address.rfind(':'));
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return {.host = std::move(host), .port = address.substr(colon + 1)};
+  return host;
+}
+
+// Empty: there is none.
+std::string port_in(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  return colon == std::string::npos ? std::string() : address.substr(colon + 1);
 }
 
 }  // namespace
@@ -63,12 +63,13 @@ class Doorman::Loop {
 
   Status listen() {
     std::error_code failure;
-    const HostAndPort at = split(options_.address);
-    if (at.port.empty())
+    const std::string port = port_in(options_.address);
+    if (port.empty())
       return Error{ErrorCode::kInvalidArgument,
                    "expected HOST:PORT to listen on, got " + options_.address};
     tcp::resolver resolver(context_);
-    for (const auto& one : resolver.resolve(at.host, at.port, tcp::resolver::passive, failure))
+    for (const auto& one :
+         resolver.resolve(host_in(options_.address), port, tcp::resolver::passive, failure))
       listen_at(one, failure);
     if (!doors_.empty()) return Done{};
     if (!failure) failure = asio::error::host_not_found;

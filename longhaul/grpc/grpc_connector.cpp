@@ -18,16 +18,16 @@ Error error_of(const grpc::Status& status, const ConnectionFacts& facts) {
 // Deletes itself when gRPC is done with it.
 class ClientReactor final : public grpc::ClientBidiReactor<Frame, Frame> {
  public:
-  ClientReactor(std::shared_ptr<grpc::Channel> channel, StreamEventsPtr events,
+  ClientReactor(std::shared_ptr<grpc::Channel> channel, StreamListener listener,
                 ConnectionFacts connection)
-      : line_(std::make_shared<GrpcLine<ClientReactor>>(*this)),
+      : stream_(std::make_shared<GrpcStream<ClientReactor>>(*this)),
         channel_(std::move(channel)),
         stub_(channel_),
-        events_(std::move(events)),
+        listener_(std::move(listener)),
         connection_(std::move(connection)) {}
 
   StreamPtr start() {
-    auto stream = std::make_shared<GrpcStream<ClientReactor>>(line_, std::string());
+    StreamPtr stream = handle_of(stream_);
     stub_.async()->Connect(&context_, this);
     AddHold();  // for reads and writes that start outside of its own callbacks
     StartCall();
@@ -48,25 +48,25 @@ class ClientReactor final : public grpc::ClientBidiReactor<Frame, Frame> {
   void OnReadDone(bool ok) override {
     if (ok) {
       connection_.has_heard = true;
-      events_->on_frame(std::move(incoming_));
+      listener_(std::move(incoming_));
     } else {
-      line_->end();
+      stream_->close();
     }
   }
   void OnWriteDone(bool ok) override {
-    if (line_->written(ok)) events_->on_written();
+    if (stream_->written(ok)) listener_(FrameWritten{});
   }
   void OnDone(const grpc::Status& status) override {
-    events_->on_closed(error_of(status, connection_));
+    listener_(error_of(status, connection_));
     delete this;
   }
 
  private:
-  std::shared_ptr<GrpcLine<ClientReactor>> line_;
+  std::shared_ptr<GrpcStream<ClientReactor>> stream_;
   std::shared_ptr<grpc::Channel> channel_;
   v1::Hub::Stub stub_;
   grpc::ClientContext context_;
-  StreamEventsPtr events_;
+  StreamListener listener_;
   ConnectionFacts connection_;
   Frame incoming_;
   Frame outgoing_;
@@ -87,7 +87,7 @@ class GrpcConnector final : public Connector {
         is_tls_(tls.has_value()),
         credentials_(channel_credentials(tls)) {}
 
-  StreamPtr open(StreamEventsPtr events) override {
+  StreamPtr open(StreamListener listener) override {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
     arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
@@ -97,7 +97,7 @@ class GrpcConnector final : public Connector {
     arguments.SetMaxReceiveMessageSize(kMostFrameBytes);
     arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
     auto* reactor = new ClientReactor(  // deletes itself
-        grpc::CreateCustomChannel(address_, credentials_, arguments), std::move(events),
+        grpc::CreateCustomChannel(address_, credentials_, arguments), std::move(listener),
         ConnectionFacts{.address = address_, .is_tls = is_tls_});
     return reactor->start();
   }

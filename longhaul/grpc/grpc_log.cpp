@@ -11,15 +11,16 @@
 namespace longhaul {
 namespace {
 
-// gRPC calls a plain function: what it leaves must be global.
-struct HandshakeCount {
-  std::mutex mutex;
-  FailedHandshakes failed;  // under the mutex
-};
+// gRPC calls a plain function: its count must be global.
+std::mutex& count_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
 
-HandshakeCount& handshake_count() {
-  static HandshakeCount count;
-  return count;
+// Under the mutex.
+FailedHandshakes& handshake_count() {
+  static FailedHandshakes failed;
+  return failed;
 }
 
 // All lines are dropped, but those of a server are counted.
@@ -34,15 +35,14 @@ void read_grpc_line(gpr_log_func_args* line) {
 }  // namespace
 
 void count_failed_handshake(const std::string& why) {
-  HandshakeCount& count = handshake_count();
-  const std::scoped_lock lock(count.mutex);
-  ++count.failed.count;
-  count.failed.last = why;
+  const std::scoped_lock lock(count_mutex());
+  ++handshake_count().count;
+  handshake_count().last = why;
 }
 
 void take_over_grpc_log() {
   [[maybe_unused]] static const bool kIsTaken = [] {
-    (void)handshake_count();  // made before the first line comes
+    (void)failed_handshakes();  // made before the first line comes
     gpr_set_log_function(read_grpc_line);
     gpr_set_log_verbosity(GPR_LOG_SEVERITY_DEBUG);  // failed handshakes are no more than that to it
     return true;
@@ -68,9 +68,8 @@ std::string handshake_failure(std::string_view grpc_text) {
 }
 
 FailedHandshakes failed_handshakes() {
-  HandshakeCount& count = handshake_count();
-  const std::scoped_lock lock(count.mutex);
-  return count.failed;
+  const std::scoped_lock lock(count_mutex());
+  return handshake_count();
 }
 
 }  // namespace longhaul

@@ -17,13 +17,11 @@ constexpr int kIdleMilliseconds = 20'000;       // for a connection without a st
 // Deletes itself when gRPC is done with it.
 class ServerReactor final : public grpc::ServerBidiReactor<Frame, Frame> {
  public:
-  explicit ServerReactor(grpc::CallbackServerContext& context)
-      : context_(context), line_(std::make_shared<GrpcLine<ServerReactor>>(*this)) {}
+  ServerReactor(grpc::CallbackServerContext& context, std::string peer_name)
+      : context_(context),
+        stream_(std::make_shared<GrpcStream<ServerReactor>>(*this, std::move(peer_name))) {}
 
-  void accept(Acceptor& acceptor, std::string peer_name) {
-    events_ = acceptor.on_stream(
-        std::make_shared<GrpcStream<ServerReactor>>(line_, std::move(peer_name)));
-  }
+  void accept(Acceptor& acceptor) { listener_ = acceptor.on_stream(handle_of(stream_)); }
 
   void start_read() { StartRead(&incoming_); }
   void start_write(Frame frame) {
@@ -35,44 +33,26 @@ class ServerReactor final : public grpc::ServerBidiReactor<Frame, Frame> {
 
   void OnReadDone(bool ok) override {
     if (ok) {
-      events_->on_frame(std::move(incoming_));
+      listener_(std::move(incoming_));
     } else {
-      line_->end();
+      stream_->close();
     }
   }
   void OnWriteDone(bool ok) override {
-    if (line_->written(ok)) events_->on_written();
+    if (stream_->written(ok)) listener_(FrameWritten{});
   }
-  void OnCancel() override { line_->end(); }
+  void OnCancel() override { stream_->close(); }
   void OnDone() override {
-    events_->on_closed(Error{ErrorCode::kClosed, "the replica is gone"});
+    listener_(StreamClosed{ErrorCode::kClosed, "the replica is gone"});
     delete this;
   }
 
  private:
   grpc::CallbackServerContext& context_;
-  std::shared_ptr<GrpcLine<ServerReactor>> line_;
-  StreamEventsPtr events_;
+  std::shared_ptr<GrpcStream<ServerReactor>> stream_;
+  StreamListener listener_;
   Frame incoming_;
   Frame outgoing_;
-};
-
-class HubService final : public v1::Hub::CallbackService {
- public:
-  explicit HubService(Acceptor& acceptor) : acceptor_(acceptor) {}
-
-  grpc::ServerBidiReactor<Frame, Frame>* Connect(grpc::CallbackServerContext* context) override {
-    std::string name;
-    for (const grpc::string_ref& one :
-         context->auth_context()->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME))
-      name.assign(one.data(), one.size());
-    auto* reactor = new ServerReactor(*context);  // deletes itself
-    reactor->accept(acceptor_, std::move(name));
-    return reactor;
-  }
-
- private:
-  Acceptor& acceptor_;
 };
 
 std::shared_ptr<grpc::ServerCredentials> server_credentials(const std::optional<TlsKeys>& tls) {
@@ -84,20 +64,21 @@ std::shared_ptr<grpc::ServerCredentials> server_credentials(const std::optional<
   return grpc::SslServerCredentials(options);
 }
 
-class RunningServer final : public GrpcServer {
+class RunningServer final : public GrpcServer, private v1::Hub::CallbackService {
  public:
-  explicit RunningServer(Acceptor& acceptor) : service_(acceptor) {}
+  explicit RunningServer(Acceptor& acceptor) : acceptor_(acceptor) {}
   ~RunningServer() override {
     doorman_.reset();
     // Streams that do not end by themselves are cut off.
     if (server_) server_->Shutdown(std::chrono::system_clock::now());
+    server_.reset();  // before the service, which is this
   }
   RunningServer(const RunningServer&) = delete;
   RunningServer& operator=(const RunningServer&) = delete;
 
   Status start(const Options& setup) {
     grpc::ServerBuilder builder;
-    builder.RegisterService(&service_);
+    builder.RegisterService(this);
     builder.SetMaxReceiveMessageSize(kMostFrameBytes);
     builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
@@ -118,17 +99,24 @@ class RunningServer final : public GrpcServer {
     if (server_ == nullptr)
       return Error{ErrorCode::kIo, setup.tls ? "cannot serve: the keys are damaged"
                                              : "cannot serve: gRPC does not start"};
-    Result<std::unique_ptr<Doorman>> doorman = Doorman::start(
+    doorman_ = LONGHAUL_TRY(Doorman::start(
         {.address = setup.address, .is_tls = setup.tls.has_value()},
         [this](int descriptor, const std::string& said) { let_in(descriptor, said); },
-        count_failed_handshake);
-    if (!doorman.ok()) return doorman.error();
-    doorman_ = std::move(doorman).value();
+        count_failed_handshake));
     return Done{};
   }
   [[nodiscard]] int port() const override { return doorman_->port(); }
 
  private:
+  grpc::ServerBidiReactor<Frame, Frame>* Connect(grpc::CallbackServerContext* context) override {
+    std::string name;
+    for (const grpc::string_ref& one :
+         context->auth_context()->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME))
+      name.assign(one.data(), one.size());
+    auto* reactor = new ServerReactor(*context, std::move(name));  // deletes itself
+    reactor->accept(acceptor_);
+    return reactor;
+  }
   void let_in(int descriptor, const std::string& said) {
     const grpc::Slice slice(said);
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
@@ -137,7 +125,7 @@ class RunningServer final : public GrpcServer {
     inside_->HandleNewConnection(&connection);
   }
 
-  HubService service_;
+  Acceptor& acceptor_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> inside_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Doorman> doorman_;

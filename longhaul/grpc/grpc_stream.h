@@ -11,19 +11,19 @@
 
 namespace longhaul {
 
-// Between a gRPC reactor, which deletes itself some time after finish(), and the stream that its
-// user holds. A write that is under way must end before finish(); cancel() makes it end, also on a
-// link that is cut.
+// A stream over a gRPC reactor, which deletes itself some time after finish(). A write that is
+// under way must end before finish(); cancel() makes it end, also on a link that is cut.
 template <typename Reactor>
-class GrpcLine {
+class GrpcStream final : public Stream {
  public:
-  explicit GrpcLine(Reactor& reactor) : reactor_(reactor) {}
+  explicit GrpcStream(Reactor& reactor, std::string peer_name = {})
+      : reactor_(reactor), peer_name_(std::move(peer_name)) {}
 
-  void read() {
+  void read() override {
     const std::scoped_lock lock(mutex_);
     if (!is_ended_) reactor_.start_read();
   }
-  void write(Frame frame) {
+  void write(Frame frame) override {
     const std::scoped_lock lock(mutex_);
     if (is_ended_) return;
     is_writing_ = true;
@@ -39,7 +39,7 @@ class GrpcLine {
     return false;
   }
   // Only the first call counts.
-  void end() {
+  void close() override {
     const std::scoped_lock lock(mutex_);
     if (std::exchange(is_ended_, true)) return;
     if (is_writing_) {
@@ -48,33 +48,22 @@ class GrpcLine {
       reactor_.finish();
     }
   }
+  [[nodiscard]] std::string peer_name() const override { return peer_name_; }
 
  private:
   // std::mutex: gRPC's headers define the names of our annotations for themselves.
   std::mutex mutex_;
-  Reactor& reactor_;         // there until finish()
+  Reactor& reactor_;  // there until finish()
+  const std::string peer_name_;
   bool is_writing_ = false;  // under the lock
   bool is_ended_ = false;    // under the lock
 };
 
+// For the stream's user: when it lets go, the stream ends.
 template <typename Reactor>
-class GrpcStream final : public Stream {
- public:
-  GrpcStream(std::shared_ptr<GrpcLine<Reactor>> line, std::string peer_name)
-      : line_(std::move(line)), peer_name_(std::move(peer_name)) {}
-  ~GrpcStream() override { line_->end(); }
-  GrpcStream(const GrpcStream&) = delete;
-  GrpcStream& operator=(const GrpcStream&) = delete;
-
-  void read() override { line_->read(); }
-  void write(Frame frame) override { line_->write(std::move(frame)); }
-  void close() override { line_->end(); }
-  [[nodiscard]] std::string peer_name() const override { return peer_name_; }
-
- private:
-  std::shared_ptr<GrpcLine<Reactor>> line_;  // shared with the reactor
-  std::string peer_name_;
-};
+StreamPtr handle_of(const std::shared_ptr<GrpcStream<Reactor>>& stream) {
+  return {stream.get(), [stream](Stream* /*same*/) { stream->close(); }};
+}
 
 // Keeps the library's own threads until the process ends: gRPC 1.51 frees them twice if the last
 // stream ends while the next one begins. Every call after the first does nothing.

@@ -15,19 +15,14 @@ namespace longhaul {
 
 class Hub final : public Acceptor {
  public:
-  struct Options {
-    std::size_t threads = 1;                        // for means
-    std::function<void(const RoundNews&)> watcher;  // called on the hub's thread
-  };
-  // Goes on where an earlier hub was killed, if the directory of the setup holds something.
+  // Goes on where an earlier hub was killed, if the directory of the options holds something.
   // `clock` outlives the hub.
-  static Result<std::unique_ptr<Hub>> start(HubOptions setup, const Clock& clock, const Log& log,
-                                            Options options);
+  static Result<std::unique_ptr<Hub>> start(HubOptions options, const Clock& clock, const Log& log);
   ~Hub() override;
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
 
-  StreamEventsPtr on_stream(StreamPtr stream) override;
+  StreamListener on_stream(StreamPtr stream) override;
 
   // As of a moment ago; who is here, as of now.
   [[nodiscard]] HubStatus status() const;
@@ -37,23 +32,16 @@ class Hub final : public Acceptor {
   void finish(v1::FinishCause cause);
 
  private:
-  struct Finish {
-    v1::FinishCause cause = v1::CAUSE_STEPS;
-  };
-  struct Strangers {
-    std::uint64_t count = 0;
-    std::string why;
-  };
-  using Command = std::variant<StreamEvent, Errands::End, Strangers, Finish>;
-  class Inbox;
+  // The end of an errand, or something else to do on the hub's thread.
+  using Command = std::variant<StreamEvent, Errands::End>;
 
-  Hub(HubOptions setup, const Clock& clock, const Log& log, Options options);
+  Hub(HubOptions options, const Clock& clock, const Log& log);
   void run(const std::stop_token& stop);
   bool take(Deadline deadline);
   void publish_status();
 
   const Clock& clock_;
-  std::shared_ptr<Inbox> inbox_;
+  std::shared_ptr<Mailbox<Command>> inbox_;  // shared: streams outlive the hub for a moment
   std::atomic<StreamId> next_stream_{1};
   mutable Mutex mutex_;
   HubStatus status_ GUARDED_BY(mutex_);

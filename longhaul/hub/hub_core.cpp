@@ -88,15 +88,15 @@ Status HubCore::resume() {
 void HubCore::on_event(StreamEvent event, TimePoint now) {
   now_ = now;
   if (auto* opened = std::get_if<StreamOpened>(&event.what)) {
-    desk_.on_opened(event.stream, std::move(opened->stream));
+    desk_.on_opened(event.stream, std::move(*opened));
   } else if (auto* arrived = std::get_if<FrameArrived>(&event.what)) {
-    on_frame(event.stream, std::move(arrived->frame));
+    on_frame(event.stream, std::move(*arrived));
   } else if (std::holds_alternative<FrameWritten>(event.what)) {
     on_written(event.stream);
   } else if (auto* closed = std::get_if<StreamClosed>(&event.what)) {
     desk_.on_closed(event.stream);
     // A lane that breaks takes chunks with it, so the replica must connect anew.
-    if (Peer* peer = roster_.peer_on(event.stream)) drop(*peer, closed->why.message);
+    if (Peer* peer = roster_.peer_on(event.stream)) drop(*peer, closed->message);
   }
   settle();
 }
@@ -263,7 +263,7 @@ void HubCore::on_evaluation(Peer& peer, const v1::Evaluation& evaluation) {
   for (const auto& [control, other] : roster_.peers()) {
     if (other.get() != &peer) (void)other->send(frame);
   }
-  if (watcher_) watcher_({.outcome = {}, .time = now_, .evaluation = evaluation});
+  if (options_.watcher) options_.watcher({.outcome = {}, .time = now_, .evaluation = evaluation});
   if (evaluation.is_closing()) return;
   if (options_.ends_at_target && evaluations_.has_reached_target()) finish(v1::CAUSE_TARGET);
 }

@@ -27,6 +27,14 @@
 
 namespace longhaul {
 
+// For those who watch.
+struct RoundNews {
+  RoundOutcome outcome;
+  TimePoint time;
+  bool is_start = false;                       // no round has closed: what begins, with which plan
+  std::optional<v1::Evaluation> evaluation{};  // no round has closed: the shared model was scored
+};
+
 struct HubOptions {
   TrainingOptions training;
   v1::Task task;                  // what replicas are told before they join
@@ -40,6 +48,9 @@ struct HubOptions {
   bool evaluates = false;       // the replica of the lowest slot scores the shared model
   TargetOptions target;         // of the scenario
   bool ends_at_target = false;  // else after all steps; needs `evaluates`
+  std::size_t threads = 1;      // for means
+  // Called on the hub's thread, from inside of its events.
+  std::function<void(const RoundNews&)> watcher{};
 };
 
 struct HubStatus {
@@ -74,14 +85,6 @@ struct HubStatus {
   std::map<std::string, ReplicaStatus> replicas;
 };
 
-// For those who watch.
-struct RoundNews {
-  RoundOutcome outcome;
-  TimePoint time;
-  bool is_start = false;                       // no round has closed: what begins, with which plan
-  std::optional<v1::Evaluation> evaluation{};  // no round has closed: the shared model was scored
-};
-
 class HubCore {
  public:
   // `workers` are for errands.
@@ -105,8 +108,6 @@ class HubCore {
   // Tells every replica why. `is_over`: they need not come back.
   void end(const std::string& why, bool is_over);
 
-  // Called from inside on_event and on_tick.
-  void watch(std::function<void(const RoundNews&)> watcher) { watcher_ = std::move(watcher); }
   [[nodiscard]] HubStatus status() const;
   // Nothing before the start.
   [[nodiscard]] const Training* training() const { return training_.get(); }
@@ -173,7 +174,6 @@ class HubCore {
   StepRate rate_;
   std::optional<TimePoint> started_;  // as far as ticks tell
   std::uint64_t first_step_ = 0;      // that the model stood at then
-  std::function<void(const RoundNews&)> watcher_;
 };
 
 }  // namespace longhaul

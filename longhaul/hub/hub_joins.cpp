@@ -87,7 +87,8 @@ void HubCore::on_started(Result<std::unique_ptr<ModelKeeper>>&& keeper, std::siz
   const Decision& first = training_->first_decision();
   status_.reason = first.reason;
   log_.info("starts with " + std::to_string(replicas) + " replicas: " + status_.reason);
-  if (watcher_) watcher_({.outcome = {.decision = first}, .time = now_, .is_start = true});
+  if (options_.watcher)
+    options_.watcher({.outcome = {.decision = first}, .time = now_, .is_start = true});
   for (const auto& [control, peer] : roster_.peers()) {
     if (peer->is_connected()) courier_.take_in(*peer);
   }

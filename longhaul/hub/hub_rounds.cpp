@@ -43,7 +43,7 @@ void HubCore::on_round_closed(Result<ModelKeeper::Closed>&& closed, const Condit
   links_.round_closed(outcome, training_->standing().plan, replicas, now_);
   if (outcome.decision) status_.reason = outcome.decision->reason;
   for (const auto& [control, peer] : roster_.peers()) courier_.send_means(*peer);
-  if (watcher_) watcher_({.outcome = outcome, .time = now_});
+  if (options_.watcher) options_.watcher({.outcome = outcome, .time = now_});
   if (const auto cause = end_.take_postponed()) finish(*cause);
 }
 

@@ -122,7 +122,7 @@ bool TrainSession::is_stopped() const {
 
 void TrainSession::look_around() {
   for (const LinkNews& news : client_->take_link_news()) {
-    is_lost_ = news.lost.has_value();
+    is_lost_ = news.has_value();
     observer_.on_link(news);
   }
   duty_->look_around();

@@ -15,17 +15,13 @@ namespace longhaul {
 inline constexpr double kBytesOnTheWayOfALane = 1 << 20;
 inline constexpr std::size_t kMostAutomaticLanes = 16;
 
-struct PathFacts {
-  Bandwidth rate;             // of transfers with the lanes that there are
-  Seconds round_trip{};       // least
-  double transfer_bytes = 0;  // of the largest transfer: a small one fits into one lane
-};
-
+// `rate` of transfers with the lanes that there are, the least round trip, and the bytes of the
+// largest transfer: a small one fits into one lane.
+//
 // Also where lanes hold the rate down: then each has as much on the way as it can, which is more
 // than it should have, and the answer is more lanes than there are.
-inline std::size_t lanes_for(const PathFacts& path) {
-  const double on_the_way =
-      std::min(path.rate.bytes_per_second * path.round_trip.count(), path.transfer_bytes);
+inline std::size_t lanes_for(Bandwidth rate, Seconds round_trip, double transfer_bytes) {
+  const double on_the_way = std::min(rate.bytes_per_second * round_trip.count(), transfer_bytes);
   const double lanes = std::ceil(on_the_way / kBytesOnTheWayOfALane);
   return static_cast<std::size_t>(std::clamp(lanes, 1.0, static_cast<double>(kMostAutomaticLanes)));
 }

@@ -12,22 +12,23 @@ namespace longhaul {
 // a time: so each end hears them in order.
 class LocalNetwork::Pair : public std::enable_shared_from_this<Pair> {
  public:
-  enum Side : std::uint8_t { kReplica, kHub };
+  static constexpr std::size_t kReplica = 0;  // a side
+  static constexpr std::size_t kHub = 1;
 
   explicit Pair(bool is_cut) : is_cut_(is_cut) {}
 
-  void listen(Side side, StreamEventsPtr events) EXCLUDES(mutex_) {
+  void listen(std::size_t side, StreamListener listener) EXCLUDES(mutex_) {
     change([&]() REQUIRES(mutex_) {
       End& end = ends_[side];
-      end.events = std::move(events);
+      end.listener = std::move(listener);
       // It ended before anyone listened.
       if (std::exchange(end.is_closed, false)) tell_closed(side, "closed");
     });
   }
-  void read(Side side) EXCLUDES(mutex_) {
+  void read(std::size_t side) EXCLUDES(mutex_) {
     change([&]() REQUIRES(mutex_) { ends_[side].is_reading = true; });
   }
-  void write(Side side, Frame frame) EXCLUDES(mutex_) {
+  void write(std::size_t side, Frame frame) EXCLUDES(mutex_) {
     change([&]() REQUIRES(mutex_) { ends_[side].outgoing = std::move(frame); });
   }
   void close(const std::string& why) EXCLUDES(mutex_) {
@@ -40,7 +41,7 @@ class LocalNetwork::Pair : public std::enable_shared_from_this<Pair> {
     });
   }
   // The side that closes hears of it at once, also on a link that is cut.
-  void close_own(Side side, const std::string& why) EXCLUDES(mutex_) {
+  void close_own(std::size_t side, const std::string& why) EXCLUDES(mutex_) {
     change([&]() REQUIRES(mutex_) { tell_closed(side, why); });
     close(why);
   }
@@ -53,7 +54,7 @@ class LocalNetwork::Pair : public std::enable_shared_from_this<Pair> {
 
  private:
   struct End {
-    StreamEventsPtr events;
+    StreamListener listener;
     bool is_reading = false;
     bool is_closed = false;
     std::optional<Frame> outgoing;
@@ -84,24 +85,25 @@ class LocalNetwork::Pair : public std::enable_shared_from_this<Pair> {
     return news;
   }
 
-  void pass(Side from, Side to) REQUIRES(mutex_) {
+  void pass(std::size_t from, std::size_t to) REQUIRES(mutex_) {
     End& sender = ends_[from];
     End& receiver = ends_[to];
-    if (is_cut_ || !sender.outgoing || !receiver.is_reading || receiver.events == nullptr) return;
-    if (sender.events == nullptr && !sender.is_closed) return;  // nobody listens yet
+    if (is_cut_ || !sender.outgoing || !receiver.is_reading || receiver.listener == nullptr) return;
+    if (sender.listener == nullptr && !sender.is_closed) return;  // nobody listens yet
     receiver.is_reading = false;
-    news_.emplace_back([events = receiver.events,
+    news_.emplace_back([listener = receiver.listener,
                         frame = *std::exchange(sender.outgoing, std::nullopt)]() mutable {
-      events->on_frame(std::move(frame));
+      listener(std::move(frame));
     });
-    if (!sender.is_closed) news_.emplace_back([events = sender.events] { events->on_written(); });
+    if (!sender.is_closed)
+      news_.emplace_back([listener = sender.listener] { listener(FrameWritten{}); });
   }
 
-  void tell_closed(Side side, const std::string& why) REQUIRES(mutex_) {
+  void tell_closed(std::size_t side, const std::string& why) REQUIRES(mutex_) {
     End& end = ends_[side];
-    if (std::exchange(end.is_closed, true) || end.events == nullptr) return;
-    news_.emplace_back([events = std::move(end.events), why] {
-      events->on_closed(Error{ErrorCode::kClosed, why});
+    if (std::exchange(end.is_closed, true) || end.listener == nullptr) return;
+    news_.emplace_back([listener = std::exchange(end.listener, {}), why] {
+      listener(StreamClosed{ErrorCode::kClosed, why});
     });
   }
   void close_locked(const std::string& why) REQUIRES(mutex_) {
@@ -119,10 +121,10 @@ class LocalNetwork::Pair : public std::enable_shared_from_this<Pair> {
 
 namespace {
 
-template <typename Pair, typename Side>
+template <typename Pair>
 class LocalStream final : public Stream {
  public:
-  LocalStream(std::shared_ptr<Pair> pair, Side side, std::string peer_name)
+  LocalStream(std::shared_ptr<Pair> pair, std::size_t side, std::string peer_name)
       : pair_(std::move(pair)), side_(side), peer_name_(std::move(peer_name)) {}
   ~LocalStream() override { pair_->close_own(side_, "the other end is gone"); }
   LocalStream(const LocalStream&) = delete;
@@ -135,7 +137,7 @@ class LocalStream final : public Stream {
 
  private:
   std::shared_ptr<Pair> pair_;
-  Side side_;
+  std::size_t side_;
   std::string peer_name_;
 };
 
@@ -146,8 +148,8 @@ LocalNetwork::LocalNetwork(Acceptor& acceptor, std::string peer_name)
 
 LocalNetwork::~LocalNetwork() = default;
 
-StreamPtr LocalNetwork::open(StreamEventsPtr events) {
-  using End = LocalStream<Pair, Pair::Side>;
+StreamPtr LocalNetwork::open(StreamListener listener) {
+  using End = LocalStream<Pair>;
   std::shared_ptr<Pair> pair;
   {
     const MutexLock lock(mutex_);
@@ -155,7 +157,7 @@ StreamPtr LocalNetwork::open(StreamEventsPtr events) {
     std::erase_if(pairs_, [](const std::weak_ptr<Pair>& old) { return old.expired(); });
     pairs_.push_back(pair);
   }
-  pair->listen(Pair::kReplica, std::move(events));
+  pair->listen(Pair::kReplica, std::move(listener));
   auto at_hub = std::make_shared<End>(pair, Pair::kHub, peer_name_);
   pair->listen(Pair::kHub, acceptor_.on_stream(at_hub));
   return std::make_shared<End>(pair, Pair::kReplica, std::string());

@@ -18,7 +18,7 @@ class LocalNetwork final : public Connector {
   LocalNetwork(const LocalNetwork&) = delete;
   LocalNetwork& operator=(const LocalNetwork&) = delete;
 
-  StreamPtr open(StreamEventsPtr events) override;
+  StreamPtr open(StreamListener listener) override;
 
   // From now on nothing passes and nobody is told; new streams stay silent as well.
   void cut();

@@ -1,10 +1,10 @@
-// The events of many streams as values in one mailbox: how a loop hears of its streams.
+// The news of many streams as values in one mailbox: how a loop hears of its streams.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
-#include <variant>
 
 #include "longhaul/base/mailbox.h"
 #include "longhaul/transport/stream.h"
@@ -13,47 +13,30 @@ namespace longhaul {
 
 using StreamId = std::uint64_t;
 
-struct StreamOpened {
-  StreamPtr stream;
-};
-struct FrameArrived {
-  Frame frame;
-};
-struct FrameWritten {};
-struct StreamClosed {
-  Error why;
-};
-
 struct StreamEvent {
   StreamId stream = 0;
-  std::variant<StreamOpened, FrameArrived, FrameWritten, StreamClosed> what;
+  StreamNews what;
 };
 
 // Where a loop's events go. It must not block: a loop that writes hears of it from inside its own
 // call.
-class StreamInbox {
- public:
-  virtual ~StreamInbox() = default;
-  virtual void put(StreamEvent event) = 0;
-};
+using StreamInbox = std::function<void(StreamEvent)>;
 
-// Passes the events of one stream on. Shared ownership of the inbox: streams end when they want.
-class StreamPost final : public StreamEvents {
- public:
-  StreamPost(StreamId id, std::shared_ptr<StreamInbox> inbox) : id_(id), inbox_(std::move(inbox)) {}
+// Puts events into a mailbox of values that can be an event. The mailbox is shared: streams end
+// when they want. A full or closed one drops the event: the first cannot be (a stream has one event
+// of each kind on the way), the second is the end.
+template <typename Command>
+StreamInbox inbox_of(std::shared_ptr<Mailbox<Command>> mailbox) {
+  return [mailbox = std::move(mailbox)](StreamEvent event) {
+    (void)mailbox->try_push(Command(std::move(event)));
+  };
+}
 
-  void on_frame(Frame frame) override { put(FrameArrived{std::move(frame)}); }
-  void on_written() override { put(FrameWritten{}); }
-  void on_closed(const Error& why) override { put(StreamClosed{why}); }
-
- private:
-  template <typename What>
-  void put(What what) {
-    inbox_->put({.stream = id_, .what = std::move(what)});
-  }
-
-  StreamId id_;
-  std::shared_ptr<StreamInbox> inbox_;
-};
+// Passes the news of one stream on.
+inline StreamListener listener_of(StreamId id, StreamInbox inbox) {
+  return [id, inbox = std::move(inbox)](StreamNews what) {
+    inbox({.stream = id, .what = std::move(what)});
+  };
+}
 
 }  // namespace longhaul

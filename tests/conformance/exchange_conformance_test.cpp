@@ -58,7 +58,7 @@ class HubPeers final : public Peers {
                                     .replicas = kPeers},
                        .start_with = kPeers,
                        .weights = kPeerWeights},
-                      clock_, Log(LogLevel::kOff), {})
+                      clock_, Log(LogLevel::kOff))
                .value();
     const testing::QuadraticWorkload workload(kPeerElements);
     const std::span bytes = std::as_bytes(workload.initial_parameters());

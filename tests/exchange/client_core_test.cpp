@@ -81,12 +81,12 @@ TEST_F(ClientCoreTest, AHubThatIsSilentIsGone) {
 TEST_F(ClientCoreTest, SendsAgainWhatWasNotMerged) {
   enroll(0);
   for (std::uint64_t step = 0; step < 3; ++step)
-    core_.submit({.step = step}, {.payload = checked(payload_with(1))});
+    core_.submit({.round = {.step = step}, .payload = checked(payload_with(1))});
   EXPECT_EQ(sent(), (std::vector<std::uint64_t>{0, 1, 2}));
   closed(0);
   mean(0, 5);
   breaks();
-  core_.submit({.step = 3}, {.payload = checked(payload_with(1))});
+  core_.submit({.round = {.step = 3}, .payload = checked(payload_with(1))});
   connect();
   EXPECT_EQ(told_next(), after({.step = 0}));
   closed(1);
@@ -138,7 +138,7 @@ TEST_F(ClientCoreTest, KnowsWhichMeansItHasThoughStepsHaveNoRound) {
 TEST_F(ClientCoreTest, KeepsThePartsOfAStepApart) {
   enroll(0);
   for (std::uint32_t part = 0; part < 2; ++part)
-    core_.submit({.step = 4, .part = part}, {.payload = checked(payload_with(1))});
+    core_.submit({.round = {.step = 4, .part = part}, .payload = checked(payload_with(1))});
   EXPECT_EQ(core_.kept().size(), 2U);
   closed(4, {}, 0);
   closed(4, {}, 1);
@@ -180,14 +180,14 @@ TEST_F(ClientCoreTest, AnUpdateWhoseMeanIsHereIsNotSent) {
   enroll(0);
   closed(0);
   mean(0, 5);
-  core_.submit({.step = 0}, {.payload = checked(payload_with(1))});
+  core_.submit({.round = {.step = 0}, .payload = checked(payload_with(1))});
   EXPECT_TRUE(sent().empty());
   EXPECT_TRUE(core_.kept().empty());
 }
 
 TEST_F(ClientCoreTest, AForwardedMeanNeedsTheVeryUpdateThatItCountsOn) {
   enroll(0);
-  core_.submit({.step = 0}, {.payload = checked(payload_with(1))});
+  core_.submit({.round = {.step = 0}, .payload = checked(payload_with(1))});
   Frame frame;
   frame.mutable_closed()->set_way(v1::WAY_FORWARDED);
   frame.mutable_closed()->set_own(checked(payload_with(2)).digest());
@@ -203,7 +203,7 @@ TEST_F(ClientCoreTest, AForwardedMeanNeedsTheVeryUpdateThatItCountsOn) {
 TEST_F(ClientCoreTest, AForwardedMeanIsHandedOverAsPayloadsAndTheOwnOneIsNotCopied) {
   enroll(0);
   const CheckedPayload kept = checked(payload_with(1));
-  core_.submit({.step = 0}, {.payload = kept});
+  core_.submit({.round = {.step = 0}, .payload = kept});
   Frame frame;
   v1::Closed& closed = *frame.mutable_closed();
   closed.set_way(v1::WAY_FORWARDED);
@@ -224,7 +224,7 @@ TEST_F(ClientCoreTest, AForwardedMeanIsHandedOverAsPayloadsAndTheOwnOneIsNotCopi
 
 TEST_F(ClientCoreTest, AForwardedMeanOfNothingIsZero) {
   enroll(0);
-  core_.submit({.step = 0}, {});
+  core_.submit({.round = {.step = 0}});
   Frame frame;
   frame.mutable_closed()->set_way(v1::WAY_FORWARDED);
   frame.mutable_closed()->set_own(0);

@@ -42,9 +42,9 @@ struct NewsBook final : ClientNews {
     contributed = std::move(told);
   }
   void on_enrolled(RoundId from, const Plan& /*plan*/) override { enrolled.push_back(from.step); }
-  void on_mean(Mean mean, std::optional<std::uint64_t> own) override {
+  void on_mean(Mean mean) override {
     means.push_back({mean.round.step, mean.to_vector()[0]});
-    owns.push_back(own);
+    owns.push_back(mean.own);
     last = std::move(mean);
   }
   void on_restart(State /*state*/) override { ++restarts; }
@@ -70,13 +70,9 @@ struct NewsBook final : ClientNews {
   bool has_left = false;
 };
 
-class DeafInbox final : public StreamInbox {
-  void put(StreamEvent /*event*/) override {}
-};
-
 class HandConnector final : public Connector {
  public:
-  StreamPtr open(StreamEventsPtr /*events*/) override {
+  StreamPtr open(StreamListener /*listener*/) override {
     streams.push_back(std::make_shared<HandStream>());
     return streams.back();
   }
@@ -88,7 +84,8 @@ class ClientCoreTest : public ::testing::Test {
   explicit ClientCoreTest(ClientOptions options = {.name = "me",
                                                    .elements = kClientElements,
                                                    .initial = shared(ByteBuffer(16))})
-      : core_(std::move(options), connector_, std::make_shared<DeafInbox>(), errands_, news_) {}
+      : core_(
+            std::move(options), connector_, [](const StreamEvent& /*event*/) {}, errands_, news_) {}
   void SetUp() override { connect(); }
 
   void tick(Seconds by = Seconds(0)) {
@@ -120,10 +117,10 @@ class ClientCoreTest : public ::testing::Test {
     hear(control_, frame);
   }
   void breaks() {
-    core_.on_event({.stream = lane_, .what = StreamClosed{{ErrorCode::kClosed, "broken"}}}, now_);
+    core_.on_event({.stream = lane_, .what = StreamClosed{ErrorCode::kClosed, "broken"}}, now_);
   }
   void hear(StreamId id, Frame frame) {
-    core_.on_event({.stream = id, .what = FrameArrived{std::move(frame)}}, now_);
+    core_.on_event({.stream = id, .what = std::move(frame)}, now_);
   }
   void written(StreamId id) { core_.on_event({.stream = id, .what = FrameWritten{}}, now_); }
   HandStream& stream(StreamId id) { return *connector_.streams[id - 1]; }

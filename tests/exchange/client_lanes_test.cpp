@@ -10,7 +10,6 @@ namespace longhaul {
 namespace {
 
 using testing::ClientCoreTest;
-using testing::DeafInbox;
 using testing::HandConnector;
 using testing::kClientElements;
 using testing::NewsBook;
@@ -27,7 +26,7 @@ class FastPathTest : public ClientCoreTest {
   void SetUp() override {
     ClientCoreTest::SetUp();
     enroll(0);
-    core_.submit({.step = 0}, {.payload = payload_of_bytes(32'000'000)});
+    core_.submit({.round = {.step = 0}, .payload = payload_of_bytes(32'000'000)});
     pass(0.2, 40e6);
   }
   // A ping and its answer.
@@ -84,11 +83,11 @@ TEST_F(FastPathTest, EveryRoundTripIsTold) {
 
 TEST_F(FastPathTest, ALaneThatCannotComeBesideTheOthersIsNoLoss) {
   for (StreamId id = 3; id < 9; ++id) written(id);
-  core_.on_event({.stream = 9, .what = StreamClosed{{ErrorCode::kClosed, "refused"}}}, now_);
+  core_.on_event({.stream = 9, .what = StreamClosed{ErrorCode::kClosed, "refused"}}, now_);
   EXPECT_EQ(core_.reconnections(), 0U);
   pass(0.2, 40e6);
   EXPECT_EQ(connector_.streams.size(), 9U) << "not tried again";
-  core_.on_event({.stream = 8, .what = StreamClosed{{ErrorCode::kClosed, "broken"}}}, now_);
+  core_.on_event({.stream = 8, .what = StreamClosed{ErrorCode::kClosed, "broken"}}, now_);
   EXPECT_EQ(core_.reconnections(), 1U) << "chunks may have been on it";
 }
 
@@ -108,9 +107,9 @@ TEST(CappedClientCore, ARateHoldsBackUpdatesAndNeverControlFrames) {
   testing::HandErrands errands;
   ClientCore core(
       {.name = "me", .elements = kClientElements, .rate = Bandwidth{.bytes_per_second = 10'000}},
-      connector, std::make_shared<DeafInbox>(), errands, news);
+      connector, [](const StreamEvent& /*event*/) {}, errands, news);
   const auto hear = [&](StreamId id, Frame frame) {
-    core.on_event({.stream = id, .what = FrameArrived{std::move(frame)}}, now);
+    core.on_event({.stream = id, .what = std::move(frame)}, now);
   };
   const auto written = [&](StreamId id) {
     core.on_event({.stream = id, .what = FrameWritten{}}, now);
@@ -124,7 +123,7 @@ TEST(CappedClientCore, ARateHoldsBackUpdatesAndNeverControlFrames) {
   frame.mutable_enrolled();
   *frame.mutable_enrolled()->mutable_plan() = to_message(Plan{});
   hear(1, frame);
-  core.submit({}, {.payload = payload_of_bytes(1'000'000)});
+  core.submit({.round = {}, .payload = payload_of_bytes(1'000'000)});
   std::size_t bytes = 0;
   std::size_t pings = 0;
   for (int tenths = 0; tenths < 40; ++tenths) {

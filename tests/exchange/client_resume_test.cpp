@@ -37,7 +37,7 @@ TEST_F(ResumedClientTest, SaysWhereItStands) {
   EXPECT_EQ(told_next(), RoundId{.step = 5});
   EXPECT_EQ(join_.first_step(), 4U);
   EXPECT_EQ(join_.step(), 8U);
-  core_.submit({.step = 8}, {.payload = checked(payload_with(4))});
+  core_.submit({.round = {.step = 8}, .payload = checked(payload_with(4))});
   breaks();
   connect();
   EXPECT_EQ(join_.step(), 9U);
@@ -60,7 +60,7 @@ TEST_F(ResumedClientTest, WhatHasClosedIsNotSent) {
     mean(step, 9);
   }
   enroll(10);
-  core_.submit({.step = 8}, {.payload = checked(payload_with(4))});
+  core_.submit({.round = {.step = 8}, .payload = checked(payload_with(4))});
   EXPECT_TRUE(sent().empty());
   EXPECT_TRUE(core_.kept().empty());
 }

@@ -14,7 +14,7 @@ using ClientSnapshots = testing::ClientCoreTest;
 
 TEST_F(ClientSnapshots, NothingChangesUntilTheSnapshotIsHere) {
   enroll(0);
-  core_.submit({.step = 0}, {.payload = checked(payload_with(1))});
+  core_.submit({.round = {.step = 0}, .payload = checked(payload_with(1))});
   restart(100, 102);
   breaks();
   connect();
@@ -72,7 +72,7 @@ TEST_F(ClientSnapshots, OfTwoSnapshotsTheLastOneCounts) {
 TEST_F(ClientSnapshots, WhatWasSubmittedBeforeASnapshotIsForgotten) {
   enroll(0);
   for (std::uint64_t step = 0; step < 6; ++step)
-    core_.submit({.step = step}, {.payload = checked(payload_with(1))});
+    core_.submit({.round = {.step = step}, .payload = checked(payload_with(1))});
   (void)sent();
   restart(3, 5);
   snapshot(1);

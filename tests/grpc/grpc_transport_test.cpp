@@ -13,9 +13,9 @@ namespace {
 class Served final : public Connector {
  public:
   explicit Served(Acceptor& acceptor) : server_(GrpcServer::start({}, acceptor).value()) {}
-  StreamPtr open(StreamEventsPtr events) override {
+  StreamPtr open(StreamListener listener) override {
     return make_grpc_connector("127.0.0.1:" + std::to_string(server_->port()), std::nullopt)
-        ->open(std::move(events));
+        ->open(std::move(listener));
   }
 
  private:
@@ -47,12 +47,11 @@ TEST(GrpcConnector, NobodyThereIsAnErrorThatNamesTheAddress) {
     port = GrpcServer::start({}, acceptor).value()->port();  // free again after this
   }
   const std::string address = "127.0.0.1:" + std::to_string(port);
-  const StreamPtr stream =
-      make_grpc_connector(address, std::nullopt)->open(std::make_shared<StreamPost>(1, inbox));
+  const StreamPtr stream = make_grpc_connector(address, std::nullopt)->open(ears_of(1, inbox));
   stream->read();
   const std::optional<StreamClosed> closed = inbox->next<StreamClosed>();
   ASSERT_TRUE(closed);
-  EXPECT_NE(closed->why.message.find(address), std::string::npos) << closed->why.message;
+  EXPECT_NE(closed->message.find(address), std::string::npos) << closed->message;
 }
 
 TEST(GrpcKeepalive, AConnectionThatBreaksWithoutASoundEndsAtBothEnds) {
@@ -65,10 +64,10 @@ TEST(GrpcKeepalive, AConnectionThatBreaksWithoutASoundEndsAtBothEnds) {
       Relay::start(static_cast<std::uint16_t>(server->port()), {.up = rate, .down = rate}).value();
   const StreamPtr stream =
       make_grpc_connector("127.0.0.1:" + std::to_string(relay->port()), std::nullopt, kShort)
-          ->open(std::make_shared<StreamPost>(1, inbox));
+          ->open(ears_of(1, inbox));
   stream->write(Frame());
   EXPECT_TRUE(inbox->next<FrameWritten>());
-  const StreamPtr at_hub = acceptor.inbox->next<StreamOpened>()->stream;
+  const StreamPtr at_hub = acceptor.inbox->next<StreamOpened>().value();
   stream->read();
   at_hub->read();
   EXPECT_TRUE(acceptor.inbox->next<FrameArrived>());
@@ -88,10 +87,10 @@ TEST(GrpcConnector, AConnectionThatBreaksAfterTheHubWasHeardIsToldAsSuch) {
       Relay::start(static_cast<std::uint16_t>(server->port()), {.up = rate, .down = rate}).value();
   const StreamPtr stream =
       make_grpc_connector("127.0.0.1:" + std::to_string(relay->port()), std::nullopt)
-          ->open(std::make_shared<StreamPost>(1, inbox));
+          ->open(ears_of(1, inbox));
   stream->write(Frame());
   EXPECT_TRUE(inbox->next<FrameWritten>());
-  const StreamPtr at_hub = acceptor.inbox->next<StreamOpened>()->stream;
+  const StreamPtr at_hub = acceptor.inbox->next<StreamOpened>().value();
   at_hub->write(Frame());
   stream->read();
   ASSERT_TRUE(inbox->next<FrameArrived>());
@@ -99,7 +98,7 @@ TEST(GrpcConnector, AConnectionThatBreaksAfterTheHubWasHeardIsToldAsSuch) {
   relay.reset();
   const std::optional<StreamClosed> closed = inbox->next<StreamClosed>();
   ASSERT_TRUE(closed);
-  EXPECT_EQ(closed->why.message.find("TLS"), std::string::npos) << closed->why.message;
+  EXPECT_EQ(closed->message.find("TLS"), std::string::npos) << closed->message;
 }
 
 // A few bytes may stand for a thousand times as many, and gRPC counts them when they are there.
@@ -107,7 +106,7 @@ TEST(GrpcServer, DoesNotInflateWhatItIsSent) {
   TestAcceptor acceptor;
   const auto server = GrpcServer::start({}, acceptor).value();
   const auto peer = send_compressed(server->port());
-  const StreamPtr at_hub = acceptor.inbox->next<StreamOpened>()->stream;
+  const StreamPtr at_hub = acceptor.inbox->next<StreamOpened>().value();
   at_hub->read();
   EXPECT_TRUE(acceptor.inbox->next<StreamClosed>());
 }
@@ -118,10 +117,10 @@ TEST(GrpcServer, EndsStreamsThatAreOpenWhenItGoes) {
   auto server = GrpcServer::start({}, acceptor).value();
   const StreamPtr stream =
       make_grpc_connector("127.0.0.1:" + std::to_string(server->port()), std::nullopt)
-          ->open(std::make_shared<StreamPost>(1, inbox));
+          ->open(ears_of(1, inbox));
   stream->write(Frame());
   EXPECT_TRUE(inbox->next<FrameWritten>());
-  StreamPtr at_hub = acceptor.inbox->next<StreamOpened>()->stream;
+  StreamPtr at_hub = acceptor.inbox->next<StreamOpened>().value();
   stream->read();
   server.reset();
   EXPECT_TRUE(inbox->next<StreamClosed>());

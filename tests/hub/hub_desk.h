@@ -68,12 +68,7 @@ inline std::vector<std::size_t> slots_in(const RoundOutcome& round) {
 class HubDesk {
  public:
   explicit HubDesk(HubOptions options = desk_options(), LogLevel level = LogLevel::kOff)
-      : core(std::move(options), workers_, errands, Log(level)) {
-    core.watch([this](const RoundNews& news) {
-      if (news.evaluation) return evaluations.push_back(*news.evaluation);
-      rounds.push_back(news.outcome);
-    });
-  }
+      : core(watched(std::move(options)), workers_, errands, Log(level)) {}
 
   struct Peer {
     StreamId id = 0;
@@ -90,11 +85,11 @@ class HubDesk {
   Peer open() {
     Peer peer{.id = next_++, .stream = std::make_shared<HandStream>()};
     streams_[peer.id] = peer.stream;
-    tell(peer.id, StreamOpened{peer.stream});
+    tell(peer.id, StreamOpened(peer.stream));
     return peer;
   }
-  void hear(const Peer& peer, Frame frame) { tell(peer.id, FrameArrived{std::move(frame)}); }
-  void breaks(const Peer& peer) { tell(peer.id, StreamClosed{{ErrorCode::kClosed, "broken"}}); }
+  void hear(const Peer& peer, Frame frame) { tell(peer.id, std::move(frame)); }
+  void breaks(const Peer& peer) { tell(peer.id, StreamClosed{ErrorCode::kClosed, "broken"}); }
   void advance(Seconds by) {
     now = time_after(now, by);
     core.on_tick(now);
@@ -183,8 +178,14 @@ class HubDesk {
   std::vector<v1::Evaluation> evaluations;
 
  private:
-  template <typename What>
-  void tell(StreamId id, What what) {
+  HubOptions watched(HubOptions options) {
+    options.watcher = [this](const RoundNews& news) {
+      if (news.evaluation) return evaluations.push_back(*news.evaluation);
+      rounds.push_back(news.outcome);
+    };
+    return options;
+  }
+  void tell(StreamId id, StreamNews what) {
     core.on_event({.stream = id, .what = std::move(what)}, now);
     pump();
   }

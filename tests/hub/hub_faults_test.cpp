@@ -19,7 +19,7 @@ class HubFaults : public ::testing::Test {
     for (std::size_t i = 0; i < options_.replicas; ++i) add(i);
   }
   std::unique_ptr<Hub> make_hub() {
-    return Hub::start(testing::hub_options_of(options_), clock_, Log(LogLevel::kOff), {}).value();
+    return Hub::start(testing::hub_options_of(options_), clock_, Log(LogLevel::kOff)).value();
   }
   void add(std::size_t slot) {
     replicas_.resize(std::max(replicas_.size(), slot + 1));

@@ -85,13 +85,12 @@ class ResumeRun {
 
  private:
   void start_hub() {
-    Hub::Options options;
+    HubOptions options = testing::hub_options_of(setup_);
     if (setup_.ledger != nullptr)
       options.watcher = [ledger = setup_.ledger](const RoundNews& news) {
         ledger->closed(news.outcome);
       };
-    hub_ =
-        Hub::start(testing::hub_options_of(setup_), clock_, Log(LogLevel::kOff), options).value();
+    hub_ = Hub::start(std::move(options), clock_, Log(LogLevel::kOff)).value();
     board_.connect(hub_.get());
   }
 

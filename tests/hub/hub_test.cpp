@@ -14,7 +14,7 @@ using testing::HubRunOptions;
 using testing::TestReplica;
 
 std::unique_ptr<Hub> hub_for(const HubRunOptions& options, const Clock& clock) {
-  return Hub::start(testing::hub_options_of(options), clock, Log(LogLevel::kOff), {}).value();
+  return Hub::start(testing::hub_options_of(options), clock, Log(LogLevel::kOff)).value();
 }
 
 class HubRecipes : public ::testing::TestWithParam<std::string> {};

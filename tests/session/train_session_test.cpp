@@ -66,7 +66,7 @@ class TrainSessionTest : public ::testing::Test {
                      .replicas = 1,
                      .directory = directory},
         .evaluates = true};
-    hub_ = Hub::start(std::move(options), clock_, Log(LogLevel::kOff), {}).value();
+    hub_ = Hub::start(std::move(options), clock_, Log(LogLevel::kOff)).value();
   }
 
   SessionOptions options(const std::filesystem::path& file = {}) const {

@@ -44,12 +44,6 @@ struct RudeArguments {
   std::uint64_t rounds = 10;  // to take part in, on each
 };
 
-class RudeInbox final : public StreamInbox {
- public:
-  void put(StreamEvent event) override { (void)events.try_push(std::move(event)); }
-  Mailbox<StreamEvent> events{kMostEvents};
-};
-
 ByteBuffer dense_update(std::uint64_t elements, float value) {
   const std::vector<float> values(elements, value);
   const std::span bytes = std::as_bytes(std::span(values));
@@ -65,8 +59,8 @@ class RudeReplica {
         connector_(make_grpc_connector(access_.address, access_.tls)) {}
 
   void connect_once() {
-    inbox_ = std::make_shared<RudeInbox>();
-    control_ = connector_->open(std::make_shared<StreamPost>(kControl, inbox_));
+    events_ = std::make_shared<Mailbox<StreamEvent>>(kMostEvents);
+    control_ = connector_->open(listener_of(kControl, inbox_of(events_)));
     writing_ = false;
     outgoing_.clear();
     restarts_ = 0;
@@ -75,7 +69,7 @@ class RudeReplica {
     control_->read();
     is_over_ = false;
     while (!is_over_) {
-      std::optional<StreamEvent> event = inbox_->events.pop_until(deadline_after(kPingEvery));
+      std::optional<StreamEvent> event = events_->pop_until(deadline_after(kPingEvery));
       if (!event) {
         Frame ping;
         ping.mutable_ping()->set_id(1);
@@ -113,12 +107,12 @@ class RudeReplica {
 
   void on_event(StreamEvent event) {
     if (auto* closed = std::get_if<StreamClosed>(&event.what)) {
-      print_event("closed", {{"why", closed->why.message}});
+      print_event("closed", {{"why", closed->message}});
       is_over_ = true;
     } else if (std::holds_alternative<FrameWritten>(event.what)) {
       event.stream == kControl ? on_control_written() : on_lane_written();
     } else if (auto* arrived = std::get_if<FrameArrived>(&event.what)) {
-      if (event.stream == kControl) on_control(arrived->frame);
+      if (event.stream == kControl) on_control(*arrived);
       if (!is_over_) (event.stream == kControl ? control_ : lane_)->read();
     }
   }
@@ -134,7 +128,7 @@ class RudeReplica {
     } else if (frame.has_welcome()) {
       print_event("welcome", {{"slot", frame.welcome().slot()}});
       if (lies("nothing")) return;
-      lane_ = connector_->open(std::make_shared<StreamPost>(kLane, inbox_));
+      lane_ = connector_->open(listener_of(kLane, inbox_of(events_)));
       is_lane_busy_ = true;
       Frame open;
       open.mutable_open_lane()->set_session(frame.welcome().session());
@@ -251,7 +245,7 @@ class RudeReplica {
   const RudeArguments& arguments_;
   HubAccess access_;
   std::unique_ptr<Connector> connector_;
-  std::shared_ptr<RudeInbox> inbox_;
+  std::shared_ptr<Mailbox<StreamEvent>> events_;
   StreamPtr control_;
   StreamPtr lane_;
   std::deque<Frame> outgoing_;

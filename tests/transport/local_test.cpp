@@ -23,8 +23,8 @@ Frame numbered(std::uint64_t id) {
 class LocalFaults : public ::testing::Test {
  protected:
   void SetUp() override {
-    replica_stream_ = network_.open(std::make_shared<StreamPost>(2, replica_));
-    hub_stream_ = hub().next<StreamOpened>()->stream;
+    replica_stream_ = network_.open(ears_of(2, replica_));
+    hub_stream_ = hub().next<StreamOpened>().value();
     hub_stream_->read();
   }
   TestInbox& hub() { return *acceptor_.inbox; }
@@ -42,7 +42,7 @@ TEST_F(LocalFaults, ACutLinkIsSilentAndHoldsWhatWasSent) {
   EXPECT_TRUE(hub().is_quiet());
   EXPECT_TRUE(replica_->is_quiet());
   network_.restore();
-  EXPECT_EQ(hub().next<FrameArrived>()->frame.ping().id(), 5U);
+  EXPECT_EQ(hub().next<FrameArrived>()->ping().id(), 5U);
   EXPECT_TRUE(replica_->next<FrameWritten>());
 }
 

@@ -14,9 +14,9 @@
 namespace longhaul {
 
 // A loop without a thread: the test takes the events out itself.
-class TestInbox final : public StreamInbox {
+class TestInbox {
  public:
-  void put(StreamEvent event) override { ASSERT_TRUE(events_.try_push(std::move(event))); }
+  void put(StreamEvent event) { ASSERT_TRUE(events_.try_push(std::move(event))); }
 
   // The next event of this kind; others before it are a failure.
   template <typename What>
@@ -39,11 +39,17 @@ class TestInbox final : public StreamInbox {
   Mailbox<StreamEvent> events_{1000};
 };
 
+// Streams hold on to the inbox: they end when they want.
+inline StreamListener ears_of(StreamId id, std::shared_ptr<TestInbox> inbox) {
+  return listener_of(
+      id, [inbox = std::move(inbox)](StreamEvent event) { inbox->put(std::move(event)); });
+}
+
 class TestAcceptor final : public Acceptor {
  public:
-  StreamEventsPtr on_stream(StreamPtr stream) override {
-    inbox->put({.stream = 1, .what = StreamOpened{std::move(stream)}});
-    return std::make_shared<StreamPost>(1, inbox);
+  StreamListener on_stream(StreamPtr stream) override {
+    inbox->put({.stream = 1, .what = StreamOpened(std::move(stream))});
+    return ears_of(1, inbox);
   }
   std::shared_ptr<TestInbox> inbox = std::make_shared<TestInbox>();
 };
@@ -62,14 +68,14 @@ class TransportConformance : public ::testing::TestWithParam<TransportUnderTest>
   }
   void SetUp() override {
     connector_ = GetParam().make(acceptor_);
-    replica_stream_ = connector_->open(std::make_shared<StreamPost>(2, replica_));
+    replica_stream_ = connector_->open(ears_of(2, replica_));
   }
   // The hub learns of a stream at the latest with its first frame.
   void open_with(std::uint64_t id) {
     replica_stream_->write(ping(id));
-    hub_stream_ = hub().next<StreamOpened>()->stream;
+    hub_stream_ = hub().next<StreamOpened>().value();
     hub_stream_->read();
-    EXPECT_EQ(hub().next<FrameArrived>()->frame.ping().id(), id);
+    EXPECT_EQ(hub().next<FrameArrived>()->ping().id(), id);
     EXPECT_TRUE(replica_->next<FrameWritten>());
   }
   TestInbox& hub() { return *acceptor_.inbox; }
@@ -86,11 +92,11 @@ TEST_P(TransportConformance, FramesPassBothWaysInOrder) {
   for (std::uint64_t id = 2; id < 100; ++id) {
     hub_stream_->read();
     replica_stream_->write(ping(id));
-    EXPECT_EQ(hub().next<FrameArrived>()->frame.ping().id(), id);
+    EXPECT_EQ(hub().next<FrameArrived>()->ping().id(), id);
     EXPECT_TRUE(replica_->next<FrameWritten>());
     replica_stream_->read();
     hub_stream_->write(ping(1000 + id));
-    EXPECT_EQ(replica_->next<FrameArrived>()->frame.ping().id(), 1000 + id);
+    EXPECT_EQ(replica_->next<FrameArrived>()->ping().id(), 1000 + id);
     EXPECT_TRUE(hub().next<FrameWritten>());
   }
 }
@@ -103,7 +109,7 @@ TEST_P(TransportConformance, LargeFramesPassWhole) {
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<char>(i * 7 + i / 251);
   hub_stream_->read();
   replica_stream_->write(frame);
-  EXPECT_EQ(hub().next<FrameArrived>()->frame.chunk().data(), data);
+  EXPECT_EQ(hub().next<FrameArrived>()->chunk().data(), data);
 }
 
 TEST_P(TransportConformance, WhenTheHubClosesTheReplicaHears) {
@@ -126,15 +132,15 @@ TEST_P(TransportConformance, WhenTheReplicaClosesTheHubHears) {
 TEST_P(TransportConformance, ManyStreamsAtOnceDoNotMix) {
   open_with(1);
   auto other = std::make_shared<TestInbox>();
-  const StreamPtr second = connector_->open(std::make_shared<StreamPost>(3, other));
+  const StreamPtr second = connector_->open(ears_of(3, other));
   second->write(ping(50));
-  const StreamPtr at_hub = hub().next<StreamOpened>()->stream;
+  const StreamPtr at_hub = hub().next<StreamOpened>().value();
   at_hub->read();
-  EXPECT_EQ(hub().next<FrameArrived>()->frame.ping().id(), 50U);
+  EXPECT_EQ(hub().next<FrameArrived>()->ping().id(), 50U);
   EXPECT_TRUE(other->next<FrameWritten>());
   second->read();
   at_hub->write(ping(51));
-  EXPECT_EQ(other->next<FrameArrived>()->frame.ping().id(), 51U);
+  EXPECT_EQ(other->next<FrameArrived>()->ping().id(), 51U);
   EXPECT_TRUE(replica_->is_quiet());
 }
 

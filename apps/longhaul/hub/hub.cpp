@@ -93,11 +93,11 @@ void tell_listening(const HubCommandOptions& arguments, int port, std::size_t aw
 }
 
 // Precondition: hub_options() accepted the arguments. False: it was interrupted.
-Result<bool> serve(const HubCommandOptions& arguments, const v1::Task& task, HubOptions setup) {
+Result<bool> serve(const HubCommandOptions& arguments, const v1::Task& task, HubOptions options) {
   GrpcServer::Options server_options{.address = arguments.listen};
   if (!arguments.keys.empty()) {
     server_options.tls = LONGHAUL_TRY(access::load_hub_keys(arguments.keys, access::wall_now()));
-    setup.admit = admission_by(arguments.keys);
+    options.admit = admission_by(arguments.keys);
   }
   const auto directory = LONGHAUL_TRY(own_directory(arguments.directory));
   notice_interrupts();
@@ -108,11 +108,11 @@ Result<bool> serve(const HubCommandOptions& arguments, const v1::Task& task, Hub
   if (arguments.directory.empty())
     log.warning("no --dir: if this hub crashes or is stopped, the run is lost");
   const auto lines = arguments.json ? std::make_shared<Lines>(kMostLines) : nullptr;
-  const std::size_t start_with = setup.start_with;
-  const std::uint64_t steps = setup.training.steps;
-  const std::unique_ptr<Hub> hub = LONGHAUL_TRY(Hub::start(
-      std::move(setup), clock, log,
-      {.threads = all_cores(), .watcher = HubWatcher(lines, arguments.tells_rounds, log)}));
+  const std::size_t start_with = options.start_with;
+  const std::uint64_t steps = options.training.steps;
+  options.threads = all_cores();
+  options.watcher = HubWatcher(lines, arguments.tells_rounds, log);
+  const std::unique_ptr<Hub> hub = LONGHAUL_TRY(Hub::start(std::move(options), clock, log));
   const std::unique_ptr<GrpcServer> server = LONGHAUL_TRY(GrpcServer::start(server_options, *hub));
   LONGHAUL_TRY(arguments.directory.empty() ? Done{} : write_task(arguments.directory, task));
   tell_listening(arguments, server->port(), hub->status().is_started ? 0 : start_with, log);
@@ -123,9 +123,9 @@ int run_hub(const HubCommandOptions& arguments) {
   const Result<v1::Task> task = task_of_hub(arguments);
   if (!task.ok()) return complain("hub", task.error(), kExitWrongUse);
   if (arguments.prints_config) return print_hub_config(arguments.task, *task);
-  Result<HubOptions> setup = hub_options(arguments, *task);
-  if (!setup.ok()) return complain("hub", setup.error(), kExitWrongUse);
-  const Result<bool> served = serve(arguments, *task, std::move(setup).value());
+  Result<HubOptions> options = hub_options(arguments, *task);
+  if (!options.ok()) return complain("hub", options.error(), kExitWrongUse);
+  const Result<bool> served = serve(arguments, *task, std::move(options).value());
   if (!served.ok()) return complain("hub", served.error(), kExitFailed);
   return *served ? kExitDone : kExitInterrupted;
 }
