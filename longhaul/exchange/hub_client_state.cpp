@@ -78,7 +78,8 @@ Status read_updates(const State& checkpoint, ClientOptions& client) {
     const ByteView payload = LONGHAUL_TRY(checkpoint.blob(name_in_round(kUpdate, round)));
     Result<CheckedPayload> update = own_update(payload, client.elements);
     if (!update.ok()) return std::move(update).error().within("checkpoint");
-    client.own[round] = {.payload = std::move(update).value(),
+    client.own[round] = {.round = round,
+                         .payload = std::move(update).value(),
                          .attendance = client.attendance->until(round.step)};
   }
   return Done{};

@@ -15,20 +15,25 @@ using testing::payload_with;
 class ResumedClientTest : public ClientCoreTest {
  protected:
   ResumedClientTest()
-      : ClientCoreTest(
-            {.name = "me",
-             .slot = 1,
-             .elements = kClientElements,
-             .is_fresh = false,
-             .next_round = {.step = 5},
-             .first_step = 4,
-             .step = 8,
-             .own = {
-                 {{.step = 5}, {.payload = checked(payload_with(1)), .attendance = {.since = 4}}},
-                 {{.step = 6}, {.payload = checked(payload_with(2)), .attendance = {.since = 4}}},
-                 {{.step = 7},
-                  {.payload = checked(payload_with(3)),
-                   .attendance = {.since = 4, .sat_out = {{6, 6}}}}}}}) {}
+      : ClientCoreTest({.name = "me",
+                        .slot = 1,
+                        .elements = kClientElements,
+                        .is_fresh = false,
+                        .next_round = {.step = 5},
+                        .first_step = 4,
+                        .step = 8,
+                        .own = {{{.step = 5},
+                                 {.round = {.step = 5},
+                                  .payload = checked(payload_with(1)),
+                                  .attendance = {.since = 4}}},
+                                {{.step = 6},
+                                 {.round = {.step = 6},
+                                  .payload = checked(payload_with(2)),
+                                  .attendance = {.since = 4}}},
+                                {{.step = 7},
+                                 {.round = {.step = 7},
+                                  .payload = checked(payload_with(3)),
+                                  .attendance = {.since = 4, .sat_out = {{6, 6}}}}}}}) {}
 };
 
 TEST_F(ResumedClientTest, SaysWhereItStands) {
