@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "longhaul/base/state.h"
+#include "longhaul/codec/kernels.h"
 #include "longhaul/sync/step_kernels.h"
 #include "tests/codec/simd_targets.h"
 #include "tests/codec/test_data.h"
