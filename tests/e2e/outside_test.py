@@ -3,6 +3,7 @@
 
 usage: outside_test.py BUILD_DIRECTORY CMAKE COMPILER
 """
+import json
 import os
 import pathlib
 import re
@@ -58,6 +59,28 @@ class Outside(unittest.TestCase):
         done = run(self.directory / "build/plan_and_compress")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"keep ratio 0\.\d+, delay \d+: .+\n\d+ bytes instead of 4000000\n")
+
+    def test_a_session_trains_a_model_of_its_own_over_a_hub(self):
+        configured = self.configure(EXAMPLE / "session", "session", "-DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON")
+        self.assertEqual(configured.returncode, 0, configured.stderr)
+        built = run(CMAKE, "--build", self.directory / "session")
+        self.assertEqual(built.returncode, 0, built.stdout + built.stderr)
+        hub = subprocess.Popen([BUILD / "bin/longhaul", "hub", "smoke", "--set", "replica.count=1", "--set", "train.steps=400",
+                                "--set", "train.stop=steps", "--recipe", "d-sgd", "--listen", "127.0.0.1:0", "--json"],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(hub.kill)
+        address = json.loads(hub.stdout.readline())["address"]
+        replicas = [subprocess.Popen([self.directory / "session/join_hub", address, name], stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE, text=True) for name in ("one", "two")]
+        for replica in replicas:
+            self.addCleanup(replica.kill)
+            out, errors = replica.communicate(timeout=120)
+            self.assertEqual(replica.returncode, 0, errors)
+            slope, offset = map(float, re.fullmatch(r"y = (\S+) x (\S+)\n", out).groups())
+            self.assertAlmostEqual(slope, 3, delta=0.3)
+            self.assertAlmostEqual(offset, -2, delta=0.3)
+        hub.communicate(timeout=60)
+        self.assertEqual(hub.returncode, 0)
 
     def test_an_unknown_component_is_named(self):
         source = self.directory / "unknown"
