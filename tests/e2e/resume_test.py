@@ -160,6 +160,12 @@ class Stopping(ResumeCommand):
         self.assertIn("without a checkpoint", said[1])
         self.assertIn("without --dir the run cannot go on", hub.stderr.read())
 
+    def test_the_command_to_go_on_keeps_evaluation_off(self):
+        hub, _ = self.hub("--dir", "run", "--no-evaluation")
+        hub.send_signal(signal.SIGINT)
+        self.assertEqual(hub.wait(timeout=DEADLINE_S), 130)
+        self.assertIn("go on with `longhaul hub --dir run --listen 127.0.0.1:0 --no-evaluation`", hub.stderr.read())
+
     def test_before_the_start(self):
         hub, port = self.hub("--dir", "run")
         replica = self.train(port, 0)  # the other two do not come

@@ -164,6 +164,7 @@ std::string command_to_go_on(const HubCommandOptions& arguments) {
   add("--patience", arguments.patience, arguments.patience == usual.patience);
   add("--most-params", arguments.most_params, arguments.most_params.empty());
   if (arguments.rate) add("--rate", to_string(*arguments.rate), false);
+  if (arguments.is_scored_elsewhere) command += " --no-evaluation";
   return command;
 }
 
