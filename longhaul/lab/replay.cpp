@@ -20,67 +20,91 @@ Error cannot(const RunResult& run, const std::string& why) {
   return Error{ErrorCode::kMismatch, "replay of " + run.recipe + ": " + why};
 }
 
+using Arrivals = std::map<RoundId, std::vector<Seconds>>;  // of means, by replica
+
+std::vector<Seconds> latencies_of(const std::vector<SimulatedPeer>& peers) {
+  std::vector<Seconds> latencies;
+  latencies.reserve(peers.size());
+  for (const SimulatedPeer& peer : peers) latencies.push_back(peer.link.latency);
+  return latencies;
+}
+
+// Sends one message on the line of its replica and returns when it is there.
+Seconds send(Transfer message, std::vector<Fifo>& lines, Timekeeper& keeper) {
+  Fifo& line = lines[message.replica];
+  message.first_byte = line.first_byte(message.begin);
+  message.end = line.send(message.begin, static_cast<double>(message.bytes));
+  keeper.transferred(message);
+  return message.end;
+}
+
+// The updates of a step leave when their replicas have computed. Returns when each part's round has
+// closed.
+std::map<std::uint32_t, Seconds> send_up(std::size_t step, const StepWire& wires,
+                                         const std::vector<Seconds>& now, std::vector<Fifo>& lines,
+                                         Timekeeper& keeper) {
+  std::map<std::uint32_t, Seconds> closed;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    for (const auto& [part, wire] : wires) {
+      const Seconds arrived = send({.replica = i,
+                                    .is_up = true,
+                                    .round = {.step = step, .part = part},
+                                    .begin = now[i],
+                                    .bytes = static_cast<std::size_t>(wire.up[i])},
+                                   lines, keeper);
+      closed[part] = std::max(closed[part], arrived);
+    }
+  }
+  return closed;
+}
+
+// The replicas wait for the means of `born`, the step whose rounds are due.
+void await_means(std::size_t step, std::size_t born, const Arrivals& arrived,
+                 std::vector<Seconds>& now, Timekeeper& keeper) {
+  const auto due = arrived.lower_bound({.step = born});
+  const auto later = arrived.lower_bound({.step = born + 1});
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const Seconds begin = now[i];
+    for (auto mean = due; mean != later; ++mean) now[i] = std::max(now[i], mean->second[i]);
+    keeper.waited(step, i, begin, now[i]);
+  }
+}
+
 // The events of a run, by sizes alone: what SimulatedNetwork does with payloads. Notes the time
 // line and where the time went.
 std::vector<Seconds> times_of(const Scenario& scenario, const std::vector<StepWire>& wires,
                               const std::vector<SimulatedPeer>& peers, RunResult& run) {
-  const std::size_t replicas = peers.size();
-  std::vector<Seconds> latencies;
-  latencies.reserve(replicas);
-  for (const SimulatedPeer& peer : peers) latencies.push_back(peer.link.latency);
-  Timekeeper keeper(run, std::move(latencies));
+  Timekeeper keeper(run, latencies_of(peers));
   std::vector<Fifo> up;
   std::vector<Fifo> down;
   for (const SimulatedPeer& peer : peers) {
     up.emplace_back(peer.link.up, peer.link.latency);
     down.emplace_back(peer.link.down, peer.link.latency);
   }
-  const auto send = [&](std::size_t replica, RoundId round, bool is_up, Seconds begin,
-                        double bytes) {
-    Fifo& line = (is_up ? up : down)[replica];
-    const Seconds first_byte = line.first_byte(begin);
-    const Seconds end = line.send(begin, bytes);
-    keeper.transferred({.replica = replica,
-                        .is_up = is_up,
-                        .round = round,
-                        .begin = begin,
-                        .first_byte = first_byte,
-                        .end = end,
-                        .bytes = static_cast<std::size_t>(bytes)});
-    return end;
-  };
   const auto delay = static_cast<std::size_t>(run.plan.delay_steps);
-  std::vector<Seconds> now(replicas);
-  std::map<RoundId, std::vector<Seconds>> arrived;  // by replica
+  std::vector<Seconds> now(peers.size());
+  Arrivals arrived;
   std::vector<Seconds> times;
   for (std::size_t step = 0; step < wires.size(); ++step) {
     run.wire.emplace_back();
-    for (std::size_t i = 0; i < replicas; ++i) {
+    for (std::size_t i = 0; i < now.size(); ++i) {
       const Seconds begin = now[i];
       now[i] += scenario.replicas[i].step_time;
       keeper.computed(step, i, begin, now[i]);
     }
-    std::map<std::uint32_t, Seconds> closed;  // by part
-    for (std::size_t i = 0; i < replicas; ++i) {
-      for (const auto& [part, wire] : wires[step]) {
-        const RoundId round{.step = step, .part = part};
-        closed[part] = std::max(closed[part], send(i, round, true, now[i], wire.up[i]));
-      }
-    }
+    const auto closed = send_up(step, wires[step], now, up, keeper);
     for (const auto& [part, wire] : wires[step]) {
       const RoundId round{.step = step, .part = part};
-      for (std::size_t i = 0; i < replicas; ++i)
-        arrived[round].push_back(send(i, round, false, closed[part], wire.down[i]));
+      for (std::size_t i = 0; i < now.size(); ++i)
+        arrived[round].push_back(send({.replica = i,
+                                       .is_up = false,
+                                       .round = round,
+                                       .begin = closed.at(part),
+                                       .bytes = static_cast<std::size_t>(wire.down[i])},
+                                      down, keeper));
     }
-    if (step >= delay && !wires[step - delay].empty()) {
-      const auto due = arrived.lower_bound({.step = step - delay});
-      const auto later = arrived.lower_bound({.step = step - delay + 1});
-      for (std::size_t i = 0; i < replicas; ++i) {
-        const Seconds begin = now[i];
-        for (auto mean = due; mean != later; ++mean) now[i] = std::max(now[i], mean->second[i]);
-        keeper.waited(step, i, begin, now[i]);
-      }
-    }
+    if (step >= delay && !wires[step - delay].empty())
+      await_means(step, step - delay, arrived, now, keeper);
     times.push_back(*std::ranges::max_element(now));
   }
   return times;
