@@ -18,11 +18,6 @@ namespace {
 
 using CatalogueJson = nlohmann::ordered_json;
 
-struct CatalogueCommandOptions {
-  std::optional<std::string> name;  // none: all of them
-  bool json = false;
-};
-
 std::string padded(std::string text, std::size_t width) {
   text.resize(std::max(text.size() + 1, width), ' ');
   return text;
@@ -176,25 +171,26 @@ int show_recipe(const std::string& name, bool is_json) {
   return kExitDone;
 }
 
-int run_scenarios(const CatalogueCommandOptions& arguments) {
-  return arguments.name ? show_scenario(*arguments.name, arguments.json)
-                        : list_scenarios(arguments.json);
+// No name: all of them.
+int run_scenarios(const std::optional<std::string>& name, bool is_json) {
+  return name ? show_scenario(*name, is_json) : list_scenarios(is_json);
 }
 
-int run_recipes(const CatalogueCommandOptions& arguments) {
-  return arguments.name ? show_recipe(*arguments.name, arguments.json)
-                        : list_recipes(arguments.json);
+int run_recipes(const std::optional<std::string>& name, bool is_json) {
+  return name ? show_recipe(*name, is_json) : list_recipes(is_json);
 }
 
 // `list` has `show` below it, whose argument is called `item`.
 void add_options(CLI::App* list, CLI::App* show, const char* item, Run& run,
-                 int (*run_command)(const CatalogueCommandOptions&)) {
-  const auto arguments = std::make_shared<CatalogueCommandOptions>();  // shared with the callbacks
+                 int (*run_command)(const std::optional<std::string>&, bool)) {
+  // Shared with the callbacks.
+  const auto name = std::make_shared<std::optional<std::string>>();
+  const auto is_json = std::make_shared<bool>(false);
   list->require_subcommand(0, 1);
-  show->add_option(item, arguments->name, "Its name")->required();
+  show->add_option(item, *name, "Its name")->required();
   for (CLI::App* command : {list, show}) {
-    command->add_flag("--json", arguments->json, "One JSON object in place of the text");
-    command->callback([=, &run] { run = [=] { return run_command(*arguments); }; });
+    command->add_flag("--json", *is_json, "One JSON object in place of the text");
+    command->callback([=, &run] { run = [=] { return run_command(*name, *is_json); }; });
   }
 }
 
