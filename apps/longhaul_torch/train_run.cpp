@@ -194,9 +194,11 @@ std::size_t threads_for(const TrainCommandOptions& arguments, const std::string&
 Status save_model(const TrainCommandOptions& arguments, const Job& job, const Workload& workload,
                   const Engine& engine) {
   if (arguments.save.empty()) return Done{};
+  const std::span shared = engine.shared();
   return write_output(arguments.save,
-                      model_bytes(engine.shared(), workload.layers(),
-                                  {.scenario = job.scenario.name,
+                      model_bytes({.values = {shared.begin(), shared.end()},
+                                   .layers = workload.layers(),
+                                   .scenario = job.scenario.name,
                                    .recipe = job.recipe_text,
                                    .seed = std::to_string(job.seed),
                                    .step = engine.steps_done()}),

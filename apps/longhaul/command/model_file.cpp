@@ -68,21 +68,20 @@ Result<std::vector<float>> take_shared(const std::vector<float>& shared, std::si
 
 }  // namespace
 
-ByteBuffer model_bytes(std::span<const float> parameters, const LayerTable& layers,
-                       const ModelOrigin& origin) {
+ByteBuffer model_bytes(const ExportedModel& model) {
   State state;
   Shapes shapes;
-  if (layers.empty()) state.tensors[kShared].assign(parameters.begin(), parameters.end());
-  for (const Layer& layer : layers) {
-    const std::span values = parameters.subspan(layer.offset, layer.count);
+  if (model.layers.empty()) state.tensors[kShared] = model.values;
+  for (const Layer& layer : model.layers) {
+    const std::span values = std::span(model.values).subspan(layer.offset, layer.count);
     state.tensors[layer.name].assign(values.begin(), values.end());
     shapes[layer.name] = shape_of_layer(layer);
   }
-  state.values = {{"scenario", origin.scenario},
-                  {"recipe", origin.recipe},
-                  {"seed", origin.seed},
-                  {"step", origin.step},
-                  {"digest", digest_text(parameters)},
+  state.values = {{"scenario", model.scenario},
+                  {"recipe", model.recipe},
+                  {"seed", model.seed},
+                  {"step", model.step},
+                  {"digest", digest_text(model.values)},
                   {"version", LONGHAUL_VERSION}};
   return to_bytes(state, shapes);
 }

@@ -13,8 +13,10 @@
 
 namespace longhaul::apps {
 
-// The run that a model comes from. Unknown fields stay empty.
-struct ModelOrigin {
+// A model and the run that it comes from. Unknown fields stay empty.
+struct ExportedModel {
+  std::vector<float> values;
+  LayerTable layers;
   std::string scenario;
   std::string recipe;
   std::string seed;
@@ -22,8 +24,7 @@ struct ModelOrigin {
 };
 
 // Without layers, one tensor `shared` with all parameters.
-ByteBuffer model_bytes(std::span<const float> parameters, const LayerTable& layers,
-                       const ModelOrigin& origin);
+ByteBuffer model_bytes(const ExportedModel& model);
 
 // The parameters of a model with these layers, in their order: from a file of named tensors, or
 // from a checkpoint or snapshot of longhaul. An error names the layer, what was expected and what

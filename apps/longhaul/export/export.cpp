@@ -25,12 +25,6 @@ struct ExportCommandOptions {
   bool json = false;
 };
 
-struct ExportedModel {
-  std::vector<float> values;
-  LayerTable layers;
-  ModelOrigin origin;
-};
-
 // The newest snapshot, and what closed since.
 Result<ExportedModel> model_of_hub(const std::string& directory) {
   const v1::Task task = LONGHAUL_TRY(read_task(directory));
@@ -53,10 +47,10 @@ Result<ExportedModel> model_of_hub(const std::string& directory) {
   const std::span shared = last.model->shared();
   return ExportedModel{.values = {shared.begin(), shared.end()},
                        .layers = std::move(last.layers),
-                       .origin = {.scenario = task.scenario_name(),
-                                  .recipe = task.recipe(),
-                                  .seed = std::to_string(task.seed()),
-                                  .step = last.model->step()}};
+                       .scenario = task.scenario_name(),
+                       .recipe = task.recipe(),
+                       .seed = std::to_string(task.seed()),
+                       .step = last.model->step()};
 }
 
 Result<ExportedModel> model_of_checkpoint(const std::string& file) {
@@ -73,10 +67,10 @@ Result<ExportedModel> model_of_checkpoint(const std::string& file) {
   const auto step = state.value<std::uint64_t>("step");
   return ExportedModel{.values = std::move(shared->second),
                        .layers = std::move(layers).value(),
-                       .origin = {.scenario = text("run.scenario"),
-                                  .recipe = text("run.recipe"),
-                                  .seed = text("run.seed"),
-                                  .step = step.ok() ? *step : 0}};
+                       .scenario = text("run.scenario"),
+                       .recipe = text("run.recipe"),
+                       .seed = text("run.seed"),
+                       .step = step.ok() ? *step : 0};
 }
 
 int run_export(const ExportCommandOptions& arguments) {
@@ -91,20 +85,19 @@ int run_export(const ExportCommandOptions& arguments) {
     std::cerr << "longhaul export: " << arguments.source
               << ": does not say which layers the model has: one tensor, `shared`, is written\n";
   const Status written =
-      write_output(arguments.out, model_bytes(model->values, model->layers, model->origin),
-                   kStateMark, arguments.is_forced);
+      write_output(arguments.out, model_bytes(*model), kStateMark, arguments.is_forced);
   if (!written.ok()) return complain("export", written.error());
   const std::string digest = digest_text(model->values);
   std::ostream& say = is_standard_output(arguments.out) ? std::cerr : std::cout;
   if (arguments.json) {
     const nlohmann::ordered_json json{{"file", arguments.out},
                                       {"parameters", model->values.size()},
-                                      {"step", model->origin.step},
+                                      {"step", model->step},
                                       {"digest", digest}};
     say << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
   } else {
     say << "model: " << arguments.out << ", " << model->values.size() << " parameters, before step "
-        << model->origin.step << ", digest " << digest << '\n';
+        << model->step << ", digest " << digest << '\n';
   }
   return kExitDone;
 }
