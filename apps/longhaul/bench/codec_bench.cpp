@@ -52,14 +52,6 @@ double quantile(std::vector<double> values, double q) {
   return values[static_cast<std::size_t>(std::ceil(q * static_cast<double>(values.size()))) - 1];
 }
 
-struct Buffers {
-  explicit Buffers(std::size_t elements) : gradient(elements), residual(elements), out(elements) {}
-  std::vector<float> gradient;
-  std::vector<float> residual;
-  std::vector<float> out;
-  std::uint64_t seed = 1;
-};
-
 // A square-ish matrix and what is left over: something for low rank to work on.
 LayerTable bench_layers(std::size_t elements) {
   const std::size_t columns =
@@ -76,27 +68,26 @@ LayerTable bench_layers(std::size_t elements) {
   return layers;
 }
 
-void measure(CodecBenchRow& row, const CodecBench& bench, Workers& workers, Buffers& buffers) {
+void measure(CodecBenchRow& row, const CodecBench& bench, Workers& workers) {
   const std::unique_ptr<Codec> codec = make_codec(row.codec, bench_layers(bench.elements), workers);
-  std::ranges::fill(buffers.residual, 0.0F);
+  std::vector<float> gradient(bench.elements);
+  std::vector<float> residual(bench.elements);
+  std::vector<float> out(bench.elements);
   std::vector<double> encode;
   std::vector<double> decode;
   std::vector<double> copy;
   for (std::size_t i = 0; i < bench.repetitions + kWarmUps; ++i) {
-    fill_gradient(++buffers.seed, buffers.gradient);
+    fill_gradient(i + 1, gradient);
     const std::size_t bytes = bench.elements * sizeof(float);
-    const double copy_s =
-        seconds_of([&] { std::memcpy(buffers.out.data(), buffers.gradient.data(), bytes); });
+    const double copy_s = seconds_of([&] { std::memcpy(out.data(), gradient.data(), bytes); });
     ByteBuffer payload;
-    const TakeOptions request{.residual = buffers.residual,
-                              .increment = buffers.gradient,
-                              .keep_ratio = row.ratio,
-                              .seed = i};
+    const TakeOptions request{
+        .residual = residual, .increment = gradient, .keep_ratio = row.ratio, .seed = i};
     const double encode_s = seconds_of([&] { payload = codec->take(request); });
     const double decode_s = seconds_of([&] {
       const Result<PayloadView> view = PayloadView::parse(payload, bench.elements);
       LONGHAUL_CHECK(view.ok());
-      add(*view, 0.25F, buffers.out);
+      add(*view, 0.25F, out);
     });
     if (i < kWarmUps) continue;
     copy.push_back(copy_s);
@@ -114,21 +105,22 @@ void measure(CodecBenchRow& row, const CodecBench& bench, Workers& workers, Buff
   row.memcpy_gb_s = gigabytes / quantile(copy, 0.5);
 }
 
-void measure_sum(CodecBench& bench, Workers& workers, Buffers& buffers) {
+void measure_sum(CodecBench& bench, Workers& workers) {
   const std::unique_ptr<Codec> codec = make_codec(bench.summed_codec, {}, workers);
+  std::vector<float> residual(bench.elements);
+  std::vector<float> out(bench.elements);
   std::vector<WeightedPayload> payloads;
   std::size_t entries = 0;
   for (std::size_t i = 0; i < bench.summed_payloads; ++i) {
-    fill_gradient(++buffers.seed, buffers.residual);
-    ByteBuffer bytes =
-        codec->take({.residual = buffers.residual, .keep_ratio = bench.summed_ratio});
+    fill_gradient(i + 1, residual);
+    ByteBuffer bytes = codec->take({.residual = residual, .keep_ratio = bench.summed_ratio});
     payloads.push_back(
         {.payload = CheckedPayload::of_sealed(std::move(bytes), bench.elements), .weight = 0.125F});
     entries += payloads.back().payload.view().values();
   }
   std::vector<double> seconds;
   for (std::size_t i = 0; i < bench.repetitions + kWarmUps; ++i) {
-    const double s = seconds_of([&] { sum_payloads(payloads, buffers.out, workers); });
+    const double s = seconds_of([&] { sum_payloads(payloads, out, workers); });
     if (i >= kWarmUps) seconds.push_back(s);
   }
   bench.sum_ns_per_entry = 1e9 * quantile(seconds, 0.5) / static_cast<double>(entries);
@@ -178,7 +170,6 @@ std::vector<CodecBenchRow> default_codec_rows() {
 
 void run_codec_bench(CodecBench& bench, const Progress& progress) {
   Workers workers(bench.threads);
-  Buffers buffers(bench.elements);
   std::map<double, double> torch;  // by ratio
   for (const CodecBenchRow& row : bench.rows) {
     if (bench.with_torch && has_top_k(row)) torch.emplace(row.ratio, 0.0);
@@ -187,10 +178,10 @@ void run_codec_bench(CodecBench& bench, const Progress& progress) {
   std::size_t done = 0;
   for (CodecBenchRow& row : bench.rows) {
     progress(done++, all, row.codec.name());
-    measure(row, bench, workers, buffers);
+    measure(row, bench, workers);
   }
   progress(done++, all, "sum of payloads");
-  measure_sum(bench, workers, buffers);
+  measure_sum(bench, workers);
   for (auto& [ratio, speed] : torch) {
     progress(done++, all, "torch topk");
     const Result<double> measured = measure_torch(bench, ratio);
