@@ -104,22 +104,22 @@ void print_plan(const PlanOptions& request, const Decision& decision) {
   print_text("because", decision.reason);
 }
 
-nlohmann::ordered_json json_of(const PlanMap& map) {
-  nlohmann::ordered_json json{
-      {"recipe", map.recipe}, {"efficiency", map.plan}, {"d_sgd_efficiency", map.d_sgd}};
-  for (const Bandwidth rate : map.bandwidths) json["bandwidth"].push_back(to_string(rate));
-  for (const Seconds latency : map.latencies) json["latency"].push_back(to_string(latency));
+nlohmann::ordered_json map_json(const PlanOptions& request) {
+  nlohmann::ordered_json json{{"recipe", std::string(request.recipe.name)},
+                              {"efficiency", plan_shares(request)},
+                              {"d_sgd_efficiency", d_sgd_shares(request)}};
+  for (const Bandwidth rate : map_bandwidths()) json["bandwidth"].push_back(to_string(rate));
+  for (const Seconds latency : map_latencies()) json["latency"].push_back(to_string(latency));
   return json;
 }
 
 int draw_map(const PlanOptions& request, const PlanCommandOptions& arguments) {
-  const PlanMap map = plan_map(request);
   const std::string& out = arguments.out;
   if (out.empty()) {
-    std::cout << (arguments.json ? json_of(map).dump(2) + '\n' : plan_map_text(map));
+    std::cout << (arguments.json ? map_json(request).dump(2) + '\n' : plan_map_text(request));
     return kExitDone;
   }
-  const std::string svg = plan_map_svg(map);
+  const std::string svg = plan_map_svg(request);
   const Status written =
       write_output(out, std::as_bytes(std::span(svg)), kPlanMapMark, arguments.is_forced);
   if (!written.ok()) return complain("plan", Error(written.error()).within("--out"));

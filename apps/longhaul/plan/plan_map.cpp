@@ -16,17 +16,41 @@ namespace {
 
 std::string percent(double share) { return formatted("%.0f", 100 * share); }
 
-void add_table(std::ostringstream& out, const PlanMap& map, const std::string& title,
-               const std::vector<std::vector<double>>& shares) {
+// "124000000 parameters, 250ms of computing per step, 4 replicas"
+std::string work_text(const PlanOptions& request) {
+  return std::to_string(request.elements) + " parameters, " + to_string(request.link.compute) +
+         " of computing per step, " + std::to_string(request.replicas) + " replicas";
+}
+
+// The share that computing has of a step whose time over a link is `step_time(link)`.
+template <typename StepTime>
+MapShares shares_of(const PlanOptions& request, const StepTime& step_time) {
+  const double down_by_up = request.link.down.bytes_per_second / request.link.up.bytes_per_second;
+  MapShares shares;
+  for (const Seconds latency : map_latencies()) {
+    std::vector<double>& row = shares.emplace_back();
+    for (const Bandwidth rate : map_bandwidths()) {
+      ReplicaConditions link = request.link;
+      link.latency = latency;
+      link.up = rate;
+      link.down = {.bytes_per_second = rate.bytes_per_second * down_by_up};
+      row.push_back(link.compute / step_time(link));
+    }
+  }
+  return shares;
+}
+
+void add_table(std::ostringstream& out, const std::string& title, const MapShares& shares) {
   out << title << ": % of the time spent computing\n"
       << "  latency";
   const auto cell = [&](const std::string& text) {
     out << std::string(text.size() < 10 ? 10 - text.size() : 1, ' ') << text;
   };
-  for (const Bandwidth rate : map.bandwidths) cell(to_string(rate));
+  for (const Bandwidth rate : map_bandwidths()) cell(to_string(rate));
   out << '\n';
-  for (std::size_t row = 0; row < map.latencies.size(); ++row) {
-    const std::string name = to_string(map.latencies[row]);
+  const std::vector<Seconds> latencies = map_latencies();
+  for (std::size_t row = 0; row < latencies.size(); ++row) {
+    const std::string name = to_string(latencies[row]);
     out << std::string(name.size() < 9 ? 9 - name.size() : 0, ' ') << name;
     for (const double share : shares[row]) cell(percent(share));
     out << '\n';
@@ -53,14 +77,30 @@ std::string element(const char* name, const Attributes& attributes, const std::s
 
 std::string at(double place) { return std::to_string(std::lround(place)); }
 
-void add_panel(std::ostringstream& out, const PlanMap& map, const std::string& title,
-               const std::vector<std::vector<double>>& shares, double left) {
-  constexpr double kWidth = 56;
-  constexpr double kHeight = 32;
+// Of a cell of the map, with its margin.
+constexpr double kCellWidth = 56;
+constexpr double kCellHeight = 32;
+
+void add_cell(std::ostringstream& out, double x, double y, double share) {
+  out << element("rect",
+                 {{"x", at(x)},
+                  {"y", at(y)},
+                  {"width", at(kCellWidth - 2)},
+                  {"height", at(kCellHeight - 2)},
+                  {"fill", colour(share)}},
+                 "")
+      << element("text", {{"x", at(x + 27)}, {"y", at(y + 20)}, {"text-anchor", "middle"}},
+                 percent(share));
+}
+
+void add_panel(std::ostringstream& out, const std::string& title, const MapShares& shares,
+               double left) {
+  const std::vector<Bandwidth> bandwidths = map_bandwidths();
+  const std::vector<Seconds> latencies = map_latencies();
   constexpr double kTop = 60;
   out << element("text", {{"x", at(left)}, {"y", "20"}, {"font-size", "15"}}, title);
-  const double width = kWidth * static_cast<double>(map.bandwidths.size());
-  const double middle_row = kTop + kHeight * static_cast<double>(map.latencies.size()) / 2;
+  const double width = kCellWidth * static_cast<double>(bandwidths.size());
+  const double middle_row = kTop + kCellHeight * static_cast<double>(latencies.size()) / 2;
   out << element("text", {{"x", at(left + width / 2)}, {"y", "36"}, {"text-anchor", "middle"}},
                  "upload bandwidth")
       << element(
@@ -68,28 +108,17 @@ void add_panel(std::ostringstream& out, const PlanMap& map, const std::string& t
              {{"text-anchor", "middle"},
               {"transform", "translate(" + at(left - 50) + ' ' + at(middle_row) + ") rotate(-90)"}},
              "one-way latency");
-  for (std::size_t column = 0; column < map.bandwidths.size(); ++column) {
-    const double middle = left + kWidth * (static_cast<double>(column) + 0.5);
+  for (std::size_t column = 0; column < bandwidths.size(); ++column) {
+    const double middle = left + kCellWidth * (static_cast<double>(column) + 0.5);
     out << element("text", {{"x", at(middle)}, {"y", "48"}, {"text-anchor", "middle"}},
-                   to_string(map.bandwidths[column]));
+                   to_string(bandwidths[column]));
   }
-  for (std::size_t row = 0; row < map.latencies.size(); ++row) {
-    const double y = kTop + kHeight * static_cast<double>(row);
+  for (std::size_t row = 0; row < latencies.size(); ++row) {
+    const double y = kTop + kCellHeight * static_cast<double>(row);
     out << element("text", {{"x", at(left - 6)}, {"y", at(y + 20)}, {"text-anchor", "end"}},
-                   to_string(map.latencies[row]));
-    for (std::size_t column = 0; column < map.bandwidths.size(); ++column) {
-      const double x = left + kWidth * static_cast<double>(column);
-      const double share = shares[row][column];
-      out << element("rect",
-                     {{"x", at(x)},
-                      {"y", at(y)},
-                      {"width", at(kWidth - 2)},
-                      {"height", at(kHeight - 2)},
-                      {"fill", colour(share)}},
-                     "")
-          << element("text", {{"x", at(x + 27)}, {"y", at(y + 20)}, {"text-anchor", "middle"}},
-                     percent(share));
-    }
+                   to_string(latencies[row]));
+    for (std::size_t column = 0; column < bandwidths.size(); ++column)
+      add_cell(out, left + kCellWidth * static_cast<double>(column), y, shares[row][column]);
   }
 }
 
@@ -101,48 +130,49 @@ Seconds d_sgd_step_time(const PlanOptions& request, const ReplicaConditions& lin
   return step_time({link}, dense.exact(1), 0);
 }
 
-PlanMap plan_map(const PlanOptions& request) {
-  PlanMap map{.recipe = std::string(request.recipe.name),
-              .work = std::to_string(request.elements) + " parameters, " +
-                      to_string(request.link.compute) + " of computing per step, " +
-                      std::to_string(request.replicas) + " replicas"};
+std::vector<Bandwidth> map_bandwidths() {
+  std::vector<Bandwidth> columns;
   for (const double mbit : {10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10'000})
-    map.bandwidths.push_back(Bandwidth::from_bits_per_second(1e6 * mbit));
-  for (const double ms : {5, 10, 20, 50, 100, 200, 300}) map.latencies.emplace_back(1e-3 * ms);
-  const auto planner =
-      make_planner({.kind = request.recipe.planner, .plan = request.recipe.plan}, request.sizes());
-  const double down_by_up = request.link.down.bytes_per_second / request.link.up.bytes_per_second;
-  for (const Seconds latency : map.latencies) {
-    std::vector<double>& d_sgd = map.d_sgd.emplace_back();
-    std::vector<double>& plan = map.plan.emplace_back();
-    for (const Bandwidth rate : map.bandwidths) {
-      ReplicaConditions link = request.link;
-      link.latency = latency;
-      link.up = rate;
-      link.down = {.bytes_per_second = rate.bytes_per_second * down_by_up};
-      d_sgd.push_back(link.compute / d_sgd_step_time(request, link));
-      plan.push_back(link.compute / planner->first(Conditions(request.replicas, link)).step_time);
-    }
-  }
-  return map;
+    columns.push_back(Bandwidth::from_bits_per_second(1e6 * mbit));
+  return columns;
 }
 
-std::string plan_map_text(const PlanMap& map) {
+std::vector<Seconds> map_latencies() {
+  std::vector<Seconds> rows;
+  for (const double ms : {5, 10, 20, 50, 100, 200, 300}) rows.emplace_back(1e-3 * ms);
+  return rows;
+}
+
+MapShares d_sgd_shares(const PlanOptions& request) {
+  return shares_of(request,
+                   [&](const ReplicaConditions& link) { return d_sgd_step_time(request, link); });
+}
+
+MapShares plan_shares(const PlanOptions& request) {
+  const auto planner =
+      make_planner({.kind = request.recipe.planner, .plan = request.recipe.plan}, request.sizes());
+  return shares_of(request, [&](const ReplicaConditions& link) {
+    return planner->first(Conditions(request.replicas, link)).step_time;
+  });
+}
+
+std::string plan_map_text(const PlanOptions& request) {
   std::ostringstream out;
-  out << map.work << "; columns: upload bandwidth, rows: one-way latency\n\n";
-  add_table(out, map, "d-sgd", map.d_sgd);
+  out << work_text(request) << "; columns: upload bandwidth, rows: one-way latency\n\n";
+  add_table(out, "d-sgd", d_sgd_shares(request));
   out << '\n';
-  add_table(out, map, map.recipe, map.plan);
+  add_table(out, std::string(request.recipe.name), plan_shares(request));
   return out.str();
 }
 
-std::string plan_map_svg(const PlanMap& map) {
+std::string plan_map_svg(const PlanOptions& request) {
   std::ostringstream panels;
   panels << kPlanMapMark;
   panels << element("rect", {{"width", "100%"}, {"height", "100%"}, {"fill", "white"}}, "");
-  add_panel(panels, map, "d-sgd: % of the time spent computing", map.d_sgd, 70);
-  add_panel(panels, map, map.recipe + ": % of the time spent computing", map.plan, 740);
-  panels << element("text", {{"x", "70"}, {"y", "305"}}, map.work);
+  add_panel(panels, "d-sgd: % of the time spent computing", d_sgd_shares(request), 70);
+  add_panel(panels, std::string(request.recipe.name) + ": % of the time spent computing",
+            plan_shares(request), 740);
+  panels << element("text", {{"x", "70"}, {"y", "305"}}, work_text(request));
   return element("svg",
                  {{"xmlns", "http://www.w3.org/2000/svg"},
                   {"width", "1330"},

@@ -9,22 +9,20 @@
 
 namespace longhaul::apps {
 
-struct PlanMap {
-  std::vector<Bandwidth> bandwidths;  // columns
-  std::vector<Seconds> latencies;     // rows
-  // [row][column], from 0 to 1
-  std::vector<std::vector<double>> d_sgd;
-  std::vector<std::vector<double>> plan;
-  std::string recipe;
-  std::string work;  // "124000000 parameters, 250ms of computing a step, 4 replicas"
-};
+// Columns and rows of the map.
+std::vector<Bandwidth> map_bandwidths();
+std::vector<Seconds> map_latencies();
+
+// Shares of the time, from 0 to 1, as [row][column].
+using MapShares = std::vector<std::vector<double>>;
+MapShares d_sgd_shares(const PlanOptions& request);
+MapShares plan_shares(const PlanOptions& request);
 
 // Step time of synchronous training with dense gradients.
 Seconds d_sgd_step_time(const PlanOptions& request, const ReplicaConditions& link);
 
-PlanMap plan_map(const PlanOptions& request);
-std::string plan_map_text(const PlanMap& map);
-std::string plan_map_svg(const PlanMap& map);
+std::string plan_map_text(const PlanOptions& request);
+std::string plan_map_svg(const PlanOptions& request);
 // In every map that plan_map_svg() draws.
 inline constexpr std::string_view kPlanMapMark = "<desc>longhaul plan --map</desc>";
 
