@@ -19,20 +19,12 @@ bool is_known(const RunResult& run) {
                              [](const TimeSpent& one) { return one.total() > Seconds(0); });
 }
 
-std::optional<Spread> steps_by_seed(const Summary& of, const Summary& base,
-                                    const std::vector<RunResult>& runs) {
-  std::vector<double> values;
-  for (const std::size_t own : of.runs) {
-    for (const std::size_t other : base.runs) {
-      const RunResult& a = runs[own];
-      const RunResult& b = runs[other];
-      if (a.seed == b.seed && a.steps_to_target && b.steps_to_target && *a.steps_to_target > 0)
-        values.push_back(static_cast<double>(*b.steps_to_target) /
-                         static_cast<double>(*a.steps_to_target));
-    }
-  }
-  if (values.size() < 2) return std::nullopt;
-  return spread_of(std::move(values));
+// Nothing unless both reached the target.
+std::optional<double> quotient(const std::optional<Spread>& base, const std::optional<Spread>& of) {
+  if (!base || !of) return std::nullopt;
+  const double factor = base->median / of->median;
+  if (!std::isfinite(factor) || !(factor > 0)) return std::nullopt;
+  return factor;
 }
 
 }  // namespace
@@ -61,19 +53,28 @@ std::optional<double> computing_share(const RunResult& run) {
   return sum / static_cast<double>(run.spent.size());
 }
 
-std::optional<Factors> factors(const Summary& of, const Summary& base,
-                               const std::vector<RunResult>& runs) {
-  if (!of.time_to_target_s || !base.time_to_target_s || !of.steps_to_target ||
-      !base.steps_to_target)
-    return std::nullopt;
-  const double time = base.time_to_target_s->median / of.time_to_target_s->median;
-  const double steps = base.steps_to_target->median / of.steps_to_target->median;
-  if (!std::isfinite(time) || !std::isfinite(steps) || !(time > 0) || !(steps > 0))
-    return std::nullopt;
-  return Factors{.time = time,
-                 .step_time = time / steps,
-                 .steps = steps,
-                 .steps_by_seed = steps_by_seed(of, base, runs)};
+std::optional<double> time_factor(const Summary& of, const Summary& base) {
+  return quotient(base.time_to_target_s, of.time_to_target_s);
+}
+
+std::optional<double> steps_factor(const Summary& of, const Summary& base) {
+  return quotient(base.steps_to_target, of.steps_to_target);
+}
+
+std::optional<Spread> steps_factor_by_seed(const Summary& of, const Summary& base,
+                                           const std::vector<RunResult>& runs) {
+  std::vector<double> values;
+  for (const std::size_t own : of.runs) {
+    for (const std::size_t other : base.runs) {
+      const RunResult& a = runs[own];
+      const RunResult& b = runs[other];
+      if (a.seed == b.seed && a.steps_to_target && b.steps_to_target && *a.steps_to_target > 0)
+        values.push_back(static_cast<double>(*b.steps_to_target) /
+                         static_cast<double>(*a.steps_to_target));
+    }
+  }
+  if (values.size() < 2) return std::nullopt;
+  return spread_of(std::move(values));
 }
 
 }  // namespace longhaul::lab

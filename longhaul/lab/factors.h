@@ -17,17 +17,13 @@ std::optional<TimeSpent> mean_step_of(const RunResult& run, std::size_t replica)
 // Share of the time that replicas computed, mean over replicas. Nothing where it is not known.
 std::optional<double> computing_share(const RunResult& run);
 
-// How many times sooner a recipe was than the base. step_time · steps = time, exactly.
-struct Factors {
-  double time = 1;
-  double step_time = 1;
-  double steps = 1;
-  // Least and most of `steps` over the seeds that both have; nothing with fewer than two.
-  std::optional<Spread> steps_by_seed;
-};
-
-// From the medians over seeds. Nothing unless both reached the target.
-std::optional<Factors> factors(const Summary& of, const Summary& base,
-                               const std::vector<RunResult>& runs);
+// How many times sooner a recipe reached the target than the base, and in how many times fewer
+// steps: by the medians over seeds. Their quotient is the factor of the step time. Nothing unless
+// both reached the target.
+std::optional<double> time_factor(const Summary& of, const Summary& base);
+std::optional<double> steps_factor(const Summary& of, const Summary& base);
+// The factor of steps over the seeds that both have; nothing with fewer than two.
+std::optional<Spread> steps_factor_by_seed(const Summary& of, const Summary& base,
+                                           const std::vector<RunResult>& runs);
 
 }  // namespace longhaul::lab

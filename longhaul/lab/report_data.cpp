@@ -91,13 +91,14 @@ Json factor_table(const std::vector<Summary>& summaries, const std::vector<RunRe
   for (const Summary& base : summaries) {
     Json row = Json::array();
     for (const Summary& summary : summaries) {
-      const std::optional<Factors> one = factors(summary, base, runs);
-      if (!one) {
+      const std::optional<double> time = time_factor(summary, base);
+      const std::optional<double> steps = steps_factor(summary, base);
+      if (!time || !steps) {
         row.push_back(nullptr);
         continue;
       }
-      const auto& seeds = one->steps_by_seed;
-      row.push_back({one->time, one->step_time, one->steps, seeds ? Json(seeds->least) : Json(),
+      const std::optional<Spread> seeds = steps_factor_by_seed(summary, base, runs);
+      row.push_back({*time, *time / *steps, *steps, seeds ? Json(seeds->least) : Json(),
                      seeds ? Json(seeds->most) : Json()});
     }
     table.push_back(std::move(row));

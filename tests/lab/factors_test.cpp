@@ -15,32 +15,37 @@ RunResult at_target(const std::string& recipe, double seconds, std::size_t steps
   return run;
 }
 
-std::optional<Factors> of_second(const std::vector<RunResult>& runs) {
+TEST(Factors, OfTimeAndOfStepsAreThoseOfTheMedians) {
+  const std::vector<RunResult> runs{at_target("d-sgd", 659, 478), at_target("auto", 21.2, 353)};
   const std::vector<Summary> all = summarise(kGoal, runs);
-  return factors(all.at(1), all.at(0), runs);
-}
-
-TEST(Factors, OfStepTimeAndOfStepsMultiplyToThatOfTime) {
-  const auto one = of_second({at_target("d-sgd", 659, 478), at_target("auto", 21.2, 353)});
-  ASSERT_TRUE(one);
-  EXPECT_NEAR(one->time, 31.08, 0.01);
-  EXPECT_NEAR(one->steps, 1.354, 0.001);
-  EXPECT_NEAR(one->step_time, 22.96, 0.01);
-  EXPECT_DOUBLE_EQ(one->step_time * one->steps, one->time);
-  EXPECT_FALSE(one->steps_by_seed);  // one seed says nothing of the others
+  const std::optional<double> time = time_factor(all.at(1), all.at(0));
+  const std::optional<double> steps = steps_factor(all.at(1), all.at(0));
+  ASSERT_TRUE(time && steps);
+  EXPECT_NEAR(*time, 31.08, 0.01);
+  EXPECT_NEAR(*steps, 1.354, 0.001);
+  EXPECT_NEAR(*time / *steps, 22.96, 0.01);
+  // One seed says nothing of the others.
+  EXPECT_FALSE(steps_factor_by_seed(all.at(1), all.at(0), runs));
 }
 
 TEST(Factors, TellHowStepsVaryWithTheSeed) {
-  const auto one = of_second({at_target("d-sgd", 100, 100, 1), at_target("auto", 10, 80, 1),
-                              at_target("d-sgd", 100, 110, 2), at_target("auto", 10, 120, 2)});
-  ASSERT_TRUE(one && one->steps_by_seed);
-  EXPECT_DOUBLE_EQ(one->steps_by_seed->least, 110.0 / 120);
-  EXPECT_DOUBLE_EQ(one->steps_by_seed->most, 100.0 / 80);
+  const std::vector<RunResult> runs{at_target("d-sgd", 100, 100, 1), at_target("auto", 10, 80, 1),
+                                    at_target("d-sgd", 100, 110, 2), at_target("auto", 10, 120, 2)};
+  const std::vector<Summary> all = summarise(kGoal, runs);
+  const std::optional<Spread> by_seed = steps_factor_by_seed(all.at(1), all.at(0), runs);
+  ASSERT_TRUE(by_seed);
+  EXPECT_DOUBLE_EQ(by_seed->least, 110.0 / 120);
+  EXPECT_DOUBLE_EQ(by_seed->most, 100.0 / 80);
 }
 
 TEST(Factors, NeedBothAtTheTarget) {
-  EXPECT_FALSE(of_second({at_target("d-sgd", 100, 100), RunResult{.recipe = "auto"}}));
-  EXPECT_FALSE(of_second({RunResult{.recipe = "d-sgd"}, at_target("auto", 10, 80)}));
+  for (const std::vector<RunResult>& runs :
+       {std::vector{at_target("d-sgd", 100, 100), RunResult{.recipe = "auto"}},
+        std::vector{RunResult{.recipe = "d-sgd"}, at_target("auto", 10, 80)}}) {
+    const std::vector<Summary> all = summarise(kGoal, runs);
+    EXPECT_FALSE(time_factor(all.at(1), all.at(0)));
+    EXPECT_FALSE(steps_factor(all.at(1), all.at(0)));
+  }
 }
 
 TEST(ComputingShare, IsTheMeanOverReplicasNotThatOfTheSlowest) {
