@@ -14,13 +14,6 @@
 
 namespace longhaul::lab {
 
-// The loss of a step, with the time.
-struct StepPoint {
-  std::size_t step = 0;
-  Seconds time{};   // virtual time at which the slowest replica had finished it
-  double loss = 0;  // mean of the replicas' batches
-};
-
 // The use that a replica made of a time span.
 enum class Activity : std::uint8_t { kCompute, kSend, kReceive, kWait };
 
@@ -108,7 +101,9 @@ struct RunResult {
   std::string codec;
   std::vector<PlanPoint> plans;  // what a planner decided; empty for fixed plans
   std::vector<EvalPoint> evaluations;
-  std::vector<StepPoint> losses;
+  // By step: the mean loss of the replicas' batches, without an accuracy, and the virtual time at
+  // which the slowest replica had finished it.
+  std::vector<EvalPoint> losses;
   std::vector<StepWire> wire;  // by step
   std::vector<Span> timeline;  // of the first steps only
   std::vector<RatePoint> rates;

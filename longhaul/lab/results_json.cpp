@@ -18,13 +18,13 @@ Json number_or_null(const std::optional<double>& value) {
   return value ? finite_or_null(*value) : Json(nullptr);
 }
 
-Json step_json(const StepPoint& point) {
+Json step_json(const EvalPoint& point) {
   return {
       {"step", point.step}, {"time_s", point.time.count()}, {"loss", finite_or_null(point.loss)}};
 }
 
 Json evaluation_json(const EvalPoint& point) {
-  Json json = step_json({.step = point.step, .time = point.time, .loss = point.loss});
+  Json json = step_json(point);
   json["accuracy"] = finite_or_null(point.accuracy);
   return json;
 }
@@ -61,7 +61,7 @@ void add_to(std::vector<double>& sum, const std::vector<double>& values) {
 }
 
 // The sum over the rounds of the step; each of them too, if it is not of part 0 alone.
-Json wire_json(const StepPoint& point, const StepWire& wires) {
+Json wire_json(const EvalPoint& point, const StepWire& wires) {
   RoundWire sum;
   Json rounds = Json::array();
   for (const auto& [part, wire] : wires) {
@@ -176,7 +176,7 @@ Json results_json_with_curves(const Scenario& scenario, const std::vector<RunRes
     for (const EvalPoint& point : runs[i].evaluations)
       json["evaluations"].push_back(evaluation_json(point));
     json["losses"] = Json::array();
-    for (const StepPoint& point : runs[i].losses) json["losses"].push_back(step_json(point));
+    for (const EvalPoint& point : runs[i].losses) json["losses"].push_back(step_json(point));
     json["rates"] = Json::array();
     for (const RatePoint& point : runs[i].rates) json["rates"].push_back(rate_json(point));
   }

@@ -20,8 +20,8 @@ Seconds step_time_slope(const RunResult& run) {
   if (cycles == 0 || cycles * cycle >= steps) {
     return steps == 0 ? Seconds(0) : run.losses.back().time / static_cast<double>(steps);
   }
-  const StepPoint& last = run.losses.back();
-  const StepPoint& first = run.losses[steps - 1 - cycles * cycle];
+  const EvalPoint& last = run.losses.back();
+  const EvalPoint& first = run.losses[steps - 1 - cycles * cycle];
   return (last.time - first.time) / static_cast<double>(cycles * cycle);
 }
 
