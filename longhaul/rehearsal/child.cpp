@@ -14,6 +14,8 @@
 namespace longhaul {
 namespace {
 
+constexpr int kNicest = 19;
+
 // To read from, and to write to.
 Result<std::pair<OwnedFd, OwnedFd>> make_pipe() {
   std::array<int, 2> ends{};
@@ -43,23 +45,33 @@ Result<std::pair<OwnedFd, OwnedFd>> make_pipe() {
 
 }  // namespace
 
-Result<Child> Child::start(const Options& options) {
+Result<Child> Child::start(const std::vector<std::string>& command, const std::string& errors) {
+  return start(command, errors, false);
+}
+
+Result<Child> Child::start_helper(const std::vector<std::string>& command,
+                                  const std::string& errors) {
+  return start(command, errors, true);
+}
+
+Result<Child> Child::start(const std::vector<std::string>& command, const std::string& errors,
+                           bool is_helper) {
   auto [output, told] = LONGHAUL_TRY(make_pipe());
   auto [heard, input] = LONGHAUL_TRY(make_pipe());
-  OwnedFd errors(options.errors.empty() ? -1
-                                        : ::open(options.errors.c_str(),
-                                                 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  std::vector<char*> argv{const_cast<char*>(options.program.c_str())};
-  for (const std::string& argument : options.arguments)
-    argv.push_back(const_cast<char*>(argument.c_str()));
+  OwnedFd error_file(errors.empty()
+                         ? -1
+                         : ::open(errors.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   const pid_t parent = ::getpid();
   const pid_t id = ::fork();
   if (id == 0)
-    become(argv.data(), {heard.get(), told.get(), errors.get()}, options.niceness, parent);
+    become(argv.data(), {heard.get(), told.get(), error_file.get()}, is_helper ? kNicest : 0,
+           parent);
   if (id < 0) return Error{ErrorCode::kIo, std::string("fork: ") + std::strerror(errno)};
   ::fcntl(output.get(), F_SETFL, O_NONBLOCK);
-  return Child(id, std::move(output), options.is_fed ? std::move(input) : OwnedFd(-1));
+  return Child(id, std::move(output), is_helper ? std::move(input) : OwnedFd(-1));
 }
 
 Child::Child(Child&& other) noexcept

@@ -15,15 +15,13 @@ namespace longhaul {
 
 class Child {
  public:
-  struct Options {
-    std::string program;
-    std::vector<std::string> arguments;
-    std::string errors;   // file for its standard error
-    int niceness = 0;     // above 0: runs when others do not
-    bool is_fed = false;  // write_line() reaches its standard input
-  };
+  // Runs a command: the program, then its arguments. Its standard error goes to the file `errors`.
   // It dies with this process, also when that is killed.
-  static Result<Child> start(const Options& options);
+  static Result<Child> start(const std::vector<std::string>& command, const std::string& errors);
+  // The same for a process that serves the others: it runs when they do not, and write_line()
+  // reaches its standard input.
+  static Result<Child> start_helper(const std::vector<std::string>& command,
+                                    const std::string& errors);
   // Killed and waited for, if it has not ended.
   ~Child();
   Child(Child&& other) noexcept;
@@ -45,6 +43,8 @@ class Child {
   std::optional<int> exit_code();
 
  private:
+  static Result<Child> start(const std::vector<std::string>& command, const std::string& errors,
+                             bool is_helper);
   Child(pid_t id, OwnedFd output, OwnedFd input)
       : id_(id), output_(std::move(output)), input_(std::move(input)) {}
 

@@ -90,45 +90,41 @@ Status Rehearsal::start() {
 }
 
 Status Rehearsal::start_hub() {
-  std::vector<std::string> arguments{"hub",
-                                     options_.task.scenario,
-                                     "--recipe",
-                                     task_.recipe(),
-                                     "--seed",
-                                     std::to_string(task_.seed()),
-                                     "--listen",
-                                     "127.0.0.1:" + std::to_string(port_),
-                                     "--no-evaluation",  // the evaluator's stamps count
-                                     "--json",
-                                     "--rounds",
-                                     "--status-every",
-                                     "100ms",
-                                     "--log-level",
-                                     options_.log_level};
+  std::vector<std::string> command{(options_.programs / "longhaul").string(),
+                                   "hub",
+                                   options_.task.scenario,
+                                   "--recipe",
+                                   task_.recipe(),
+                                   "--seed",
+                                   std::to_string(task_.seed()),
+                                   "--listen",
+                                   "127.0.0.1:" + std::to_string(port_),
+                                   "--no-evaluation",  // the evaluator's stamps count
+                                   "--json",
+                                   "--rounds",
+                                   "--status-every",
+                                   "100ms",
+                                   "--log-level",
+                                   options_.log_level};
   for (const std::string& setting : options_.task.settings) {
-    arguments.emplace_back("--set");
-    arguments.push_back(setting);
+    command.emplace_back("--set");
+    command.push_back(setting);
   }
   if (faults_) {
-    arguments.emplace_back("--dir");
-    arguments.push_back((options_.directory / "journal").string());
+    command.emplace_back("--dir");
+    command.push_back((options_.directory / "journal").string());
   }
-  Child hub = LONGHAUL_TRY(Child::start({.program = (options_.programs / "longhaul").string(),
-                                         .arguments = std::move(arguments),
-                                         .errors = (options_.directory / "hub.log").string()}));
+  Child hub = LONGHAUL_TRY(Child::start(command, (options_.directory / "hub.log").string()));
   is_listening_ = false;
   hub_.emplace(std::move(hub));
   return wait_for("the hub", [this] { return is_listening_; });
 }
 
 Status Rehearsal::start_evaluator() {
-  Child evaluator = LONGHAUL_TRY(
-      Child::start({.program = (options_.programs / "longhaul-torch").string(),
-                    .arguments = {"train", "--hub", "127.0.0.1:" + std::to_string(port_), "--name",
-                                  "evaluator", "--evaluate"},
-                    .errors = (options_.directory / "evaluator.log").string(),
-                    .niceness = 19,
-                    .is_fed = true}));
+  Child evaluator = LONGHAUL_TRY(Child::start_helper(
+      {(options_.programs / "longhaul-torch").string(), "train", "--hub",
+       "127.0.0.1:" + std::to_string(port_), "--name", "evaluator", "--evaluate"},
+      (options_.directory / "evaluator.log").string()));
   evaluator_.emplace(std::move(evaluator));
   return wait_for("the evaluator", [this] { return parameters_ > 0; });
 }
@@ -153,29 +149,28 @@ Status Rehearsal::start_seats() {
 
 Status Rehearsal::start_replica(std::size_t slot) {
   Seat& seat = seats_[slot];
-  std::vector<std::string> arguments{"train",
-                                     "--hub",
-                                     "127.0.0.1:" + std::to_string(seat.relay->port()),
-                                     "--name",
-                                     name_of_replica(slot),
-                                     "--slot",
-                                     std::to_string(slot),
-                                     "--paced",
-                                     "--json",
-                                     "--log-level",
-                                     options_.log_level};
+  std::vector<std::string> command{(options_.programs / "longhaul-torch").string(),
+                                   "train",
+                                   "--hub",
+                                   "127.0.0.1:" + std::to_string(seat.relay->port()),
+                                   "--name",
+                                   name_of_replica(slot),
+                                   "--slot",
+                                   std::to_string(slot),
+                                   "--paced",
+                                   "--json",
+                                   "--log-level",
+                                   options_.log_level};
   if (slot == 0) {
-    arguments.emplace_back("--stamps");
-    arguments.push_back((options_.directory / "stamps").string());
+    command.emplace_back("--stamps");
+    command.push_back((options_.directory / "stamps").string());
   }
   if (options_.keeps_books) {
-    arguments.emplace_back("--book");
-    arguments.push_back((options_.directory / "books" / name_of_replica(slot)).string());
+    command.emplace_back("--book");
+    command.push_back((options_.directory / "books" / name_of_replica(slot)).string());
   }
   Child replica = LONGHAUL_TRY(
-      Child::start({.program = (options_.programs / "longhaul-torch").string(),
-                    .arguments = std::move(arguments),
-                    .errors = (options_.directory / (name_of_replica(slot) + ".log")).string()}));
+      Child::start(command, (options_.directory / (name_of_replica(slot) + ".log")).string()));
   seat.process.emplace(std::move(replica));
   seat.has_started = false;
   return Done{};
