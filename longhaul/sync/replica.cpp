@@ -125,7 +125,7 @@ Status Replica::submit(Stance stance) {
     }
     return Done{};
   }
-  work_ = {};
+  work_.forget_last();
   facts_.computed = clock_.now();
   work_.has_gradient(facts_.computed);
   if (is_done) return engine_->submit_again(sent_);
@@ -156,7 +156,7 @@ Result<StepFacts> Replica::end_step(Deadline deadline) {
   facts_.sent = exchange_.take_sent();
   facts_.merged = exchange_.take_merged();
   facts_.mean_arrived = exchange_.take_arrived();
-  waiting_.add(facts_.computing, facts_.waiting, engine_->plan().period_steps);
+  work_.count(facts_.computing, facts_.waiting, engine_->plan().period_steps);
   tell(facts_);
   work_.end(clock_.now(), facts_.waiting);
   facts_.replaced = std::exchange(replaced_, std::nullopt);
@@ -182,7 +182,7 @@ void Replica::tell(const StepFacts& facts) {
   StepReport report{.step = engine_->steps_done(),
                     .loss = facts.loss,
                     .computing = facts.computing,
-                    .waiting_share = waiting_.share(),
+                    .waiting_share = work_.waiting_share(),
                     .passes = facts.passes};
   if (report.step % kDigestEvery == 0) report.digest = digest_of(engine_->shared());
   membership_.report(report);

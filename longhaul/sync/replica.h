@@ -14,7 +14,6 @@
 #include "longhaul/sync/learner.h"
 #include "longhaul/sync/pacer.h"
 #include "longhaul/sync/timed_exchange.h"
-#include "longhaul/sync/waiting_share.h"
 #include "longhaul/sync/work_timer.h"
 
 namespace longhaul {
@@ -108,7 +107,6 @@ class Replica {
   std::size_t restarts_ = 0;
   SentUpdates sent_;  // before it resumed, by steps that it has not reached
   StepFacts facts_;   // of the step that is under way
-  WaitingShare waiting_;
 };
 
 }  // namespace longhaul

@@ -1,5 +1,7 @@
 #include "longhaul/sync/step_rate.h"
 
+#include <iterator>
+
 namespace longhaul {
 namespace {
 
@@ -9,17 +11,20 @@ constexpr Seconds kBetweenMarks{1.0};
 }  // namespace
 
 void StepRate::add(TimePoint now, std::uint64_t steps) {
-  if (!marks_.empty() && steps < last_.steps) marks_.clear();
-  last_ = {.time = now, .steps = steps};
-  if (marks_.empty() || now - marks_.back().time >= kBetweenMarks) marks_.push_back(last_);
-  while (marks_.size() > 2 && now - marks_[1].time >= kWindow) marks_.pop_front();
+  if (!marks_.empty() && steps < last_steps_) marks_.clear();
+  last_time_ = now;
+  last_steps_ = steps;
+  if (marks_.empty() || now - marks_.rbegin()->first >= kBetweenMarks) marks_.emplace(now, steps);
+  while (marks_.size() > 2 && now - std::next(marks_.begin())->first >= kWindow)
+    marks_.erase(marks_.begin());
 }
 
 double StepRate::per_second() const {
   if (marks_.empty()) return 0;
-  const Seconds time = last_.time - marks_.front().time;
+  const auto& [first_time, first_steps] = *marks_.begin();
+  const Seconds time = last_time_ - first_time;
   if (time.count() <= 0) return 0;
-  return static_cast<double>(last_.steps - marks_.front().steps) / time.count();
+  return static_cast<double>(last_steps_ - first_steps) / time.count();
 }
 
 Seconds StepRate::time_for(std::uint64_t steps) const {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <map>
 
 #include "longhaul/base/clock.h"
 
@@ -18,12 +18,9 @@ class StepRate {
   [[nodiscard]] Seconds time_for(std::uint64_t steps) const;
 
  private:
-  struct Mark {
-    TimePoint time;
-    std::uint64_t steps = 0;
-  };
-  std::deque<Mark> marks_;  // about one a second
-  Mark last_;
+  std::map<TimePoint, std::uint64_t> marks_;  // steps by time, about one a second
+  TimePoint last_time_;
+  std::uint64_t last_steps_ = 0;
 };
 
 }  // namespace longhaul

@@ -1,5 +1,6 @@
-// Measures a replica's work for a step: the gradient, its own step, compressing and merging.
-// Waiting for means does not count. Nothing hides any of it.
+// How a replica spends its time. Its work for a step is the gradient, its own step, compressing and
+// merging: nothing hides any of it. Waiting for means is counted beside it, over whole periods:
+// within one only some steps wait.
 #pragma once
 
 #include <algorithm>
@@ -25,10 +26,31 @@ class WorkTimer {
     after_ = std::max(TimePoint::duration{}, now - gradient_at_ - waited);
   }
 
+  // The next step does not pay for the last one.
+  void forget_last() { after_ = {}; }
+
+  // A step has been done.
+  void count(Seconds computing, Seconds waiting, int period_steps) {
+    computing_ += computing;
+    waiting_ += waiting;
+    if (++steps_ < period_steps) return;
+    const Seconds all = computing_ + waiting_;
+    if (all.count() > 0) waiting_share_ = waiting_ / all;
+    computing_ = waiting_ = Seconds(0);
+    steps_ = 0;
+  }
+  // The share of waiting in the last period that has ended.
+  [[nodiscard]] double waiting_share() const { return waiting_share_; }
+
  private:
   TimePoint begin_;
   TimePoint gradient_at_;
   TimePoint::duration after_{};  // the gradient of the last step
+  double waiting_share_ = 0;
+  // Since the period began.
+  int steps_ = 0;
+  Seconds computing_{};
+  Seconds waiting_{};
 };
 
 }  // namespace longhaul

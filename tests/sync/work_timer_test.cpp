@@ -44,6 +44,31 @@ TEST(WorkTimer, AGradientThatSomeoneHasCutShortOwesNothing) {
   EXPECT_EQ(timer.due(Seconds(0.06)), at_seconds(2.06));
 }
 
+TEST(WaitingShare, IsThatOfTheLastStepWhereEveryStepHasARound) {
+  WorkTimer timer;
+  timer.count(Seconds(1), Seconds(3), 1);
+  EXPECT_DOUBLE_EQ(timer.waiting_share(), 0.75);
+  timer.count(Seconds(1), Seconds(0), 1);
+  EXPECT_DOUBLE_EQ(timer.waiting_share(), 0);
+}
+
+TEST(WaitingShare, IsThatOfTheLastWholePeriodInEachOfItsSteps) {
+  WorkTimer timer;
+  for (int period = 0; period < 3; ++period) {
+    for (int step = 0; step < 4; ++step) {
+      EXPECT_DOUBLE_EQ(timer.waiting_share(), period == 0 ? 0 : 0.75);
+      timer.count(Seconds(1), Seconds(step == 3 ? 12 : 0), 4);
+    }
+  }
+}
+
+TEST(WaitingShare, StaysWhatItWasWhereNothingTakesTime) {
+  WorkTimer timer;
+  timer.count(Seconds(1), Seconds(1), 1);
+  timer.count(Seconds(0), Seconds(0), 1);
+  EXPECT_DOUBLE_EQ(timer.waiting_share(), 0.5);
+}
+
 // Means take a second.
 class SlowExchange final : public Exchange {
  public:
