@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include "longhaul/base/check.h"
@@ -11,42 +11,35 @@
 namespace longhaul::trainer {
 namespace {
 
+using torch::autograd::variable_list;
+using torch::autograd::utils::LambdaPostHook;
 using Ready = std::function<void(std::size_t first, std::size_t count)>;
 
-// Runs after a gradient was added to.
-class ReadyHook final : public torch::autograd::FunctionPostHook {
- public:
-  ReadyHook(std::shared_ptr<const Ready> ready, const Layer& layer)
-      : ready_(std::move(ready)), first_(layer.offset), count_(layer.count) {}
-
-  torch::autograd::variable_list operator()(
-      const torch::autograd::variable_list& outputs,
-      const torch::autograd::variable_list& /*inputs*/) override {
-    if (*ready_) (*ready_)(first_, count_);
-    return outputs;
-  }
-
- private:
-  std::shared_ptr<const Ready> ready_;
-  std::size_t first_;
-  std::size_t count_;
-};
+// Runs after the layer's gradient was added to.
+std::unique_ptr<LambdaPostHook> hook_for(const Layer& layer, std::shared_ptr<const Ready> ready) {
+  return std::make_unique<LambdaPostHook>(
+      [first = layer.offset, count = layer.count, ready = std::move(ready)](
+          const variable_list& outputs, const variable_list& /*inputs*/) {
+        if (*ready) (*ready)(first, count);
+        return outputs;
+      });
+}
 
 }  // namespace
 
-Arena::Arena(std::vector<NamedParameter> parameters) {
+Arena::Arena(const Parameters& parameters) {
   std::size_t total = 0;
-  for (const NamedParameter& parameter : parameters) {
-    LONGHAUL_CHECK(parameter.tensor.scalar_type() == torch::kFloat32);
-    LONGHAUL_CHECK(parameter.tensor.device().is_cpu());
+  for (const auto& parameter : parameters) {
+    LONGHAUL_CHECK(parameter->scalar_type() == torch::kFloat32);
+    LONGHAUL_CHECK(parameter->device().is_cpu());
   }
   for (std::size_t i = parameters.size(); i-- > 0;) {
-    const torch::Tensor& tensor = parameters[i].tensor;
-    const auto is_same = [&](const NamedParameter& other) { return other.tensor.is_same(tensor); };
+    const torch::Tensor& tensor = parameters[i].value();
+    const auto is_same = [&](const auto& other) { return other->is_same(tensor); };
     const auto begin = parameters.begin();
     if (std::any_of(begin, begin + static_cast<std::ptrdiff_t>(i), is_same)) continue;
     const auto count = static_cast<std::size_t>(tensor.numel());
-    layers_.push_back({.name = parameters[i].name,
+    layers_.push_back({.name = parameters[i].key(),
                        .offset = total,
                        .count = count,
                        .shape = tensor.sizes().vec()});
@@ -80,7 +73,7 @@ void Arena::tell_while(const std::function<void()>& backward, const Ready& ready
     ready_ = std::make_shared<Ready>();
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       accumulators_.push_back(torch::autograd::impl::grad_accumulator(tensors_[i]));
-      accumulators_.back()->add_post_hook(std::make_unique<ReadyHook>(ready_, layers_[i]));
+      accumulators_.back()->add_post_hook(hook_for(layers_[i], ready_));
     }
   }
   *ready_ = ready;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <torch/csrc/autograd/function.h>
+#include <torch/ordered_dict.h>
 #include <torch/types.h>
 
 #include <functional>
@@ -15,19 +16,16 @@
 
 namespace longhaul::trainer {
 
-// A parameter with its name in the model.
-struct NamedParameter {
-  std::string name;
-  torch::Tensor tensor;
-};
+// Parameters by their names in the model, in forward order.
+using Parameters = torch::OrderedDict<std::string, torch::Tensor>;
 
 class Arena {
  public:
-  // Moves the values of `parameters` (float32 on the CPU, in forward order) into the arena and
-  // makes their data and .grad views of it. The buffers are laid out in backward order, so that
-  // offsets ascend as gradients become ready. A tensor that occurs twice (tied) is laid out once,
-  // at its first use: its gradient is ready last.
-  explicit Arena(std::vector<NamedParameter> parameters);
+  // Moves the values of `parameters` (float32 on the CPU) into the arena and makes their data and
+  // .grad views of it. The buffers are laid out in backward order, so that offsets ascend as
+  // gradients become ready. A tensor that occurs twice (tied) is laid out once, at its first use:
+  // its gradient is ready last.
+  explicit Arena(const Parameters& parameters);
 
   [[nodiscard]] const LayerTable& layers() const { return layers_; }
   [[nodiscard]] std::span<float> parameters() { return span_of(values_); }

@@ -31,8 +31,8 @@ Batch batch_of(const Images& images, const Scale& scale, std::span<const std::ui
   const auto size = static_cast<std::int64_t>(samples.size());
   Batch batch{torch::empty({size, shape.channels, shape.height, shape.width}, torch::kFloat32),
               torch::empty({size}, torch::kInt64)};
-  float* out = batch.input.data_ptr<float>();
-  std::int64_t* answers = batch.answers.data_ptr<std::int64_t>();
+  float* out = batch.data.data_ptr<float>();
+  std::int64_t* answers = batch.target.data_ptr<std::int64_t>();
   const std::int64_t plane = shape.height * shape.width;
   for (const std::uint32_t sample : samples) {
     const std::uint8_t* in = images.pixels.data() + sample * shape.pixels();
@@ -60,8 +60,8 @@ Batch batch_of(const std::vector<std::uint16_t>& tokens, std::size_t context,
   const auto columns = static_cast<std::int64_t>(context);
   Batch batch{torch::empty({rows, columns}, torch::kInt64),
               torch::empty({rows, columns}, torch::kInt64)};
-  std::int64_t* input = batch.input.data_ptr<std::int64_t>();
-  std::int64_t* answers = batch.answers.data_ptr<std::int64_t>();
+  std::int64_t* input = batch.data.data_ptr<std::int64_t>();
+  std::int64_t* answers = batch.target.data_ptr<std::int64_t>();
   for (const std::uint32_t sample : samples) {
     const std::uint16_t* window = tokens.data() + sample * context;
     input = std::copy_n(window, context, input);

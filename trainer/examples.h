@@ -2,6 +2,7 @@
 // and their tests.
 #pragma once
 
+#include <torch/data/example.h>
 #include <torch/types.h>
 
 #include <cstdint>
@@ -15,11 +16,9 @@
 
 namespace longhaul::trainer {
 
-// Inputs and targets of one gradient.
-struct Batch {
-  torch::Tensor input;
-  torch::Tensor answers;  // int64, one per sample or one per position
-};
+// The samples of one gradient: `data` is the input of the model, `target` the answers (int64, one
+// per sample or one per position).
+using Batch = torch::data::Example<>;
 
 // Constant after it was made; any number of threads may read.
 struct Examples {

@@ -13,7 +13,7 @@ double bound_for(std::int64_t inputs) { return std::sqrt(6 / static_cast<double>
 
 torch::Tensor Model::add(const std::string& name, torch::Tensor tensor) {
   tensor.requires_grad_(true);
-  parameters_.push_back({name, tensor});
+  parameters_.insert(name, tensor);
   return tensor;
 }
 

@@ -32,7 +32,7 @@ class Model {
   // text (batch, positions) of tokens → logits (batch, positions, vocabulary).
   virtual torch::Tensor forward(const torch::Tensor& input) = 0;
 
-  [[nodiscard]] const std::vector<NamedParameter>& parameters() const { return parameters_; }
+  [[nodiscard]] const Parameters& parameters() const { return parameters_; }
 
   // Made at the first call, which moves the parameters into it.
   Arena& arena() { return arena_ ? *arena_ : arena_.emplace(parameters_); }
@@ -63,7 +63,7 @@ class Model {
   torch::Tensor add(const std::string& name, torch::Tensor tensor);
 
   Random& random_;
-  std::vector<NamedParameter> parameters_;
+  Parameters parameters_;
   std::optional<Arena> arena_;
   at::Generator generator_;
 };

@@ -24,12 +24,12 @@ constexpr std::uint64_t kMostBatches = std::uint64_t{1} << 32U;  // far beyond e
 
 // One row of scores per decision: per image, or per position of a text.
 torch::Tensor scores_of(Model& model, const Batch& batch) {
-  const torch::Tensor logits = model.forward(batch.input);
+  const torch::Tensor logits = model.forward(batch.data);
   return logits.reshape({-1, logits.size(-1)});
 }
 
 torch::Tensor mean_loss(const torch::Tensor& scores, const Batch& batch) {
-  return torch::nll_loss(torch::log_softmax(scores, 1), batch.answers.reshape({-1}));
+  return torch::nll_loss(torch::log_softmax(scores, 1), batch.target.reshape({-1}));
 }
 
 class TorchLearner final : public Learner {
@@ -101,7 +101,7 @@ class TorchLearner final : public Learner {
 Evaluation evaluate_batch(Model& model, const Batch& batch) {
   const torch::NoGradGuard no_grad;
   const torch::Tensor scores = scores_of(model, batch);
-  const torch::Tensor answers = batch.answers.reshape({-1});
+  const torch::Tensor answers = batch.target.reshape({-1});
   const auto decisions = static_cast<std::size_t>(answers.numel());
   const torch::Tensor correct = scores.argmax(1).eq(answers).sum();
   return {.loss = mean_loss(scores, batch).item<double>() * static_cast<double>(decisions),

@@ -70,9 +70,9 @@ TEST(Models, EveryParameterGetsAGradient) {
     EXPECT_EQ(logits.size(-1), input.classes);
     torch::log_softmax(logits, -1).select(-1, 1).mean().backward();
     arena.check_views();
-    for (const NamedParameter& parameter : model->parameters()) {
-      EXPECT_GT(parameter.tensor.grad().abs().sum().item<double>(), 0)
-          << entry.name << ' ' << parameter.name;
+    for (const auto& parameter : model->parameters()) {
+      EXPECT_GT(parameter->grad().abs().sum().item<double>(), 0)
+          << entry.name << ' ' << parameter.key();
     }
   }
 }
@@ -85,7 +85,7 @@ TEST(Models, GptUsesItsEmbeddingTwiceAndHoldsItOnce) {
             1);
   // Token 70 is never read, so its row gets a gradient only as an output.
   model->forward(torch::zeros({1, 64}, torch::kInt64)).select(-1, 70).sum().backward();
-  EXPECT_GT(model->parameters()[0].tensor.grad()[70].abs().sum().item<double>(), 0);
+  EXPECT_GT(model->parameters()[0].value().grad()[70].abs().sum().item<double>(), 0);
 }
 
 TEST(Models, GptDoesNotSeeTheFuture) {
