@@ -187,7 +187,7 @@ struct RoundTimes {
   double cpu_after = 0;
 
   void operator()(const RoundNews& news) {
-    if (news.outcome.contributors.empty()) return;
+    if (news.outcome.round.contributors.empty()) return;
     times.push_back(news.time);
     if (times.size() == kWarmUp) cpu_before = cpu_seconds();
     cpu_after = cpu_seconds();

@@ -136,7 +136,7 @@ class HubCore {
 
   // hub_rounds.cpp: rounds close, the run ends.
   void close_rounds();
-  void on_round_closed(Result<ModelKeeper::Closed>&& closed, const Conditions& replicas);
+  void on_round_closed(const Result<RoundOutcome>& closed, const Conditions& replicas);
 
   [[nodiscard]] bool is_over() const;  // the last round has closed
   void announce_end();

@@ -29,21 +29,21 @@ void HubCore::close_rounds() {
         [keeper = training_->keeper(), closing = training_->begin_closing(), replicas] {
           return keeper->close(closing, replicas);
         },
-        [this, replicas](Result<ModelKeeper::Closed>&& closed) {
-          on_round_closed(std::move(closed), replicas);
+        [this, replicas](const Result<RoundOutcome>& closed) {
+          on_round_closed(closed, replicas);
         });
   }
 }
 
 // It is in the journal: replicas are told.
-void HubCore::on_round_closed(Result<ModelKeeper::Closed>&& closed, const Conditions& replicas) {
+void HubCore::on_round_closed(const Result<RoundOutcome>& closed, const Conditions& replicas) {
   if (!training_) return;  // the hub has failed
   if (!closed.ok()) return fail(closed.error());
-  const RoundOutcome outcome = training_->end_closing(std::move(closed).value());
-  links_.round_closed(outcome, training_->standing().plan, replicas, now_);
-  if (outcome.decision) status_.reason = outcome.decision->reason;
+  training_->end_closing(*closed);
+  links_.round_closed(*closed, training_->standing().plan, replicas, now_);
+  if (closed->decision) status_.reason = closed->decision->reason;
   for (const auto& [control, peer] : roster_.peers()) courier_.send_means(*peer);
-  if (options_.watcher) options_.watcher({.outcome = outcome, .time = now_});
+  if (options_.watcher) options_.watcher({.outcome = *closed, .time = now_});
   if (const auto cause = end_.take_postponed()) finish(*cause);
 }
 

@@ -20,16 +20,16 @@ nlohmann::ordered_json decision_json(const Decision& decision) {
 }
 
 // The step after the last round's, but for the rounds that share a step.
-std::uint64_t first_step_of(const RoundOutcome& outcome) {
-  const RoundId from = outcome.from;
-  return from.part == 0 ? from.step : std::min(from.step + 1, outcome.round.step);
+std::uint64_t first_step_of(const JournalRound& round) {
+  const RoundId from = round.from;
+  return from.part == 0 ? from.step : std::min(from.step + 1, round.id.step);
 }
 
 // Lists the replicas in a round's mean, each with the digest and the arrival of its payload.
 nlohmann::ordered_json contributions(const RoundOutcome& outcome, TimePoint start) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < outcome.contributors.size(); ++i) {
-    const Contributor& one = outcome.contributors[i];
+  for (std::size_t i = 0; i < outcome.round.contributors.size(); ++i) {
+    const Contributor& one = outcome.round.contributors[i];
     all.push_back({{"slot", one.slot}, {"digest", digest_text(one.digest)}});
     if (i < outcome.arrivals.size())
       all.back()["arrived_s"] = Seconds(outcome.arrivals[i] - start).count();
@@ -50,7 +50,7 @@ void HubWatcher::operator()(const RoundNews& news) {
   if (outcome.decision) {
     if (lines_) {
       nlohmann::ordered_json plan = decision_json(*outcome.decision);
-      plan["step"] = outcome.round.step;
+      plan["step"] = outcome.round.id.step;
       plan["time_s"] = time_s;
       (void)lines_->try_push(event_line("plan", plan));
     } else if (const auto line = repeats_.line_of_kind("plan", "plan: " + outcome.decision->reason,
@@ -60,11 +60,11 @@ void HubWatcher::operator()(const RoundNews& news) {
   }
   if (lines_ && tells_rounds_ && !news.is_start)
     (void)lines_->try_push(
-        event_line("round", {{"step", outcome.round.step},
-                             {"part", outcome.round.part},
-                             {"from", first_step_of(outcome)},
-                             {"next", outcome.next.step},
-                             {"next_part", outcome.next.part},
+        event_line("round", {{"step", outcome.round.id.step},
+                             {"part", outcome.round.id.part},
+                             {"from", first_step_of(outcome.round)},
+                             {"next", outcome.standing.next_to_close.step},
+                             {"next_part", outcome.standing.next_to_close.part},
                              {"time_s", time_s},
                              {"monotonic_s", Seconds(news.time.time_since_epoch()).count()},
                              {"members", outcome.members},

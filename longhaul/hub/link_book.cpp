@@ -149,7 +149,7 @@ Conditions LinkBook::of_starters(const Roster& roster) const {
 void LinkBook::round_closed(const RoundOutcome& round, const Plan& plan, const Conditions& replicas,
                             TimePoint now) {
   last_size_ = round.size;
-  cost_.add(round.round.step, now.time_since_epoch(), plan, round.size, replicas);
+  cost_.add(round.round.id.step, now.time_since_epoch(), plan, round.size, replicas);
 }
 
 Seconds LinkBook::predicted_step_time(const Conditions& replicas, const Plan& plan) const {

@@ -41,7 +41,7 @@ std::vector<WeightedPayload> sent_in(const ClosingRound& closing) {
 void note_contributors(const ClosingRound& closing, RoundOutcome& outcome) {
   for (const Contribution& entry : closing.members) {
     if (!entry.has_submitted) continue;
-    outcome.contributors.push_back(
+    outcome.round.contributors.push_back(
         {.slot = entry.slot, .digest = entry.payload.digest(), .attendance = entry.attendance});
     outcome.arrivals.push_back(entry.at);
   }
@@ -105,15 +105,6 @@ Result<std::unique_ptr<ModelKeeper>> ModelKeeper::start(const TrainingOptions& o
 
 namespace {
 
-// What a directory holds, put together: a snapshot and the rounds that closed since.
-struct Reopened {
-  TrainingOptions options;
-  std::unique_ptr<Follower> model;
-  std::unique_ptr<MeanCompressor> compressor;
-  Journal journal;
-  Journal::Left left;  // without its state and rounds
-};
-
 Result<LayerTable> layers_in(const State& state, std::size_t elements) {
   const Result<ByteView> bytes = state.blob(kLayers);
   if (!bytes.ok()) return bytes.error();
@@ -131,21 +122,18 @@ Result<RoundId> closed_until_in(const State& state) {
   return RoundId{.step = until->front(), .part = static_cast<std::uint32_t>(until->back())};
 }
 
-// A round that the snapshot has not merged happens again.
-bool replay(const JournalRound& round, RoundId closed_until, Reopened& all) {
-  if (round.id != all.model->next_to_close()) return false;
-  if (all.model->open_round(round.id) != round.elements) return false;
-  if (all.compressor && round.id >= closed_until) {
-    if (round.whole.empty()) return false;
-    RoundMean mean{.payload = round.whole};
-    all.compressor->compress(mean, round.id.step);
-  }
-  all.model->closed(mean_from(round));
-  return true;
+std::string loss_text(const std::filesystem::path& directory, const Journal::Left& left,
+                      RoundId next) {
+  std::string text = directory.string() + ": ";
+  for (const std::string& note : left.notes) text += note + ". ";
+  return text + left.loss + ". The last good state is the one before round " + to_string(next);
 }
 
-// What the hub's copy is made of, before any round: layers, sizes and the state of the snapshot.
-Result<Reopened> loaded(TrainingOptions options, const State& state, Workers& workers) {
+}  // namespace
+
+// The hub's copy before any round: layers, sizes and the state of the snapshot.
+Result<std::unique_ptr<ModelKeeper>> ModelKeeper::loaded(TrainingOptions options,
+                                                         const State& state, Workers& workers) {
   const auto shared = state.tensors.find("shared");
   if (shared == state.tensors.end())
     return Error{ErrorCode::kCorruptPayload, "a snapshot without a model"};
@@ -153,93 +141,82 @@ Result<Reopened> loaded(TrainingOptions options, const State& state, Workers& wo
   Result<LayerTable> layers = layers_in(state, elements);
   if (!layers.ok()) return std::move(layers).error();
   options.engine.layers = std::move(layers).value();
-  Reopened all{.options = options};
-  all.model = follower_of(options, std::vector<float>(elements));
-  all.compressor = compressor_of(options, elements, workers);
-  Status done = all.model->load(state);
-  if (done.ok() && all.compressor) done = all.compressor->load(state);
-  if (!done.ok()) return std::move(done).error();
-  return all;
+  std::unique_ptr<ModelKeeper> keeper(new ModelKeeper(  // NOLINT: private constructor
+      options, {}, follower_of(options, std::vector<float>(elements)),
+      compressor_of(options, elements, workers), workers));
+  LONGHAUL_TRY(keeper->model_->load(state));
+  if (keeper->compressor_) LONGHAUL_TRY(keeper->compressor_->load(state));
+  return keeper;
+}
+
+// A round that the snapshot has not merged happens again.
+bool ModelKeeper::replay(const JournalRound& round, RoundId closed_until) {
+  if (round.id != model_->next_to_close()) return false;
+  if (model_->open_round(round.id) != round.elements) return false;
+  if (compressor_ && round.id >= closed_until) {
+    if (round.whole.empty()) return false;
+    RoundMean mean{.payload = round.whole};
+    compressor_->compress(mean, round.id.step);
+  }
+  model_->closed(mean_from(round));
+  return true;
 }
 
 // The snapshot's rounds happen again, and are at hand.
-Status replay_all(Journal::Left& left, Reopened& all) {
-  const Result<RoundId> closed_until = closed_until_in(left.state);
-  if (!closed_until.ok()) return closed_until.error();
+Status ModelKeeper::replay_all() {
+  const RoundId closed_until = LONGHAUL_TRY(closed_until_in(left_.state));
   const JournalOptions limits =
-      limits_for_model(all.options.journal, all.model->shared().size(), all.model->parts());
-  const RoundId unmerged = all.model->next_round();
-  const bool has_lost = left.rounds.empty() && !left.loss.empty();
-  all.journal = left.rounds.empty()
-                    ? Journal(limits, has_lost ? unmerged : *closed_until, left.closed)
-                    : Journal(limits, left.rounds.front().from, left.rounds.front().number);
-  for (JournalRound& round : left.rounds) {
-    if (round.id >= unmerged && !replay(round, *closed_until, all))
+      limits_for_model(options_.journal, model_->shared().size(), model_->parts());
+  const RoundId unmerged = model_->next_round();
+  const bool has_lost = left_.rounds.empty() && !left_.loss.empty();
+  journal_ = left_.rounds.empty()
+                 ? Journal(limits, has_lost ? unmerged : closed_until, left_.closed)
+                 : Journal(limits, left_.rounds.front().from, left_.rounds.front().number);
+  for (JournalRound& round : left_.rounds) {
+    if (round.id >= unmerged && !replay(round, closed_until))
       return Error{ErrorCode::kCorruptPayload,
                    "round " + to_string(round.id) + " does not follow from its snapshot"};
     round.whole = {};  // needed for that only
-    all.journal.add(std::move(round), all.model->next_round().step);
+    journal_.add(std::move(round), model_->next_round().step);
   }
-  left.rounds.clear();
+  left_.rounds.clear();
+  left_.state = {};
   return Done{};
 }
 
-std::string loss_text(const Reopened& all) {
-  std::string text = all.options.directory.string() + ": ";
-  for (const std::string& note : all.left.notes) text += note + ". ";
-  return text + all.left.loss + ". The last good state is the one before round " +
-         to_string(all.model->next_to_close());
-}
-
-// Without a model, if the directory holds none.
-Result<Reopened> reopened(const TrainingOptions& options, Workers& workers) {
-  Result<std::optional<Journal::Left>> left = Journal::read(options.directory, options.run);
-  if (!left.ok()) return left.error();
-  if (!left->has_value()) return Reopened{};
-  Result<Reopened> all = loaded(options, (*left)->state, workers);
-  if (!all.ok()) return std::move(all).error().within(options.directory.string());
-  Status replayed = replay_all(**left, *all);
+Result<std::unique_ptr<ModelKeeper>> ModelKeeper::read(const TrainingOptions& options,
+                                                       Workers& workers) {
+  std::optional<Journal::Left> left = LONGHAUL_TRY(Journal::read(options.directory, options.run));
+  if (!left) return std::unique_ptr<ModelKeeper>();
+  Result<std::unique_ptr<ModelKeeper>> made = loaded(options, left->state, workers);
+  if (!made.ok()) return std::move(made).error().within(options.directory.string());
+  ModelKeeper& keeper = **made;
+  keeper.left_ = std::move(*left);
+  Status replayed = keeper.replay_all();
   if (!replayed.ok()) return std::move(replayed).error().within(options.directory.string());
-  (*left)->state = {};
-  all->left = std::move(**left);
-  if (all->left.loss.empty()) return all;
+  keeper.first_ = {.plan = keeper.model_->plan()};
+  if (keeper.left_.loss.empty()) return made;
+  const std::string loss =
+      loss_text(options.directory, keeper.left_, keeper.model_->next_to_close());
   if (!options.accepts_loss)
     return Error{ErrorCode::kCorruptPayload,
-                 loss_text(*all) +
+                 loss +
                      ". Nothing was changed. A backup of the directory loses nothing; "
                      "--accept-loss goes on from the last good state, and keeps the damaged files "
                      "as *.damaged"};
-  all->left.notes = {loss_text(*all) + ", which is used"};
-  return all;
-}
-
-}  // namespace
-
-Result<LastModel> last_model(const TrainingOptions& options) {
-  Workers alone(1);
-  Result<Reopened> all = reopened(options, alone);
-  if (!all.ok()) return all.error();
-  return LastModel{.model = std::move(all->model),
-                   .layers = all->options.engine.layers,
-                   .notes = std::move(all->left.notes)};
+  keeper.left_.notes = {loss + ", which is used"};
+  return made;
 }
 
 Result<std::unique_ptr<ModelKeeper>> ModelKeeper::resume(const TrainingOptions& options,
                                                          Workers& workers) {
-  Result<Reopened> all = reopened(options, workers);
-  if (!all.ok()) return all.error();
-  if (!all->model) return std::unique_ptr<ModelKeeper>();
-  const Decision first{.plan = all->model->plan()};
-  std::unique_ptr<ModelKeeper> keeper(new ModelKeeper(  // NOLINT: private constructor
-      all->options, first, std::move(all->model), std::move(all->compressor), workers));
-  keeper->journal_ = std::move(all->journal);
-  keeper->planner_ = planner_of(all->options, keeper->model_->shared().size());
-  keeper->notes_ = std::move(all->left.notes);
-  Status kept = set_aside(all->left.damaged);
-  if (kept.ok()) kept = cut_off(all->left.torn);
-  if (kept.ok()) kept = keeper->start_journal();
-  if (!kept.ok()) return kept.error();
-  remove_set_aside(all->left.damaged);
+  std::unique_ptr<ModelKeeper> keeper = LONGHAUL_TRY(read(options, workers));
+  if (!keeper) return keeper;
+  keeper->planner_ = planner_of(keeper->options_, keeper->model_->shared().size());
+  LONGHAUL_TRY(set_aside(keeper->left_.damaged));
+  LONGHAUL_TRY(cut_off(keeper->left_.torn));
+  LONGHAUL_TRY(keeper->start_journal());
+  remove_set_aside(keeper->left_.damaged);
   return keeper;
 }
 
@@ -263,45 +240,38 @@ Status ModelKeeper::keep_journal() {
   return journal_.keep_in(options_.directory, options_.run, std::move(state), model_->next_round());
 }
 
-Result<ModelKeeper::Closed> ModelKeeper::close(const ClosingRound& closing,
-                                               const Conditions& conditions) {
+Result<RoundOutcome> ModelKeeper::close(const ClosingRound& closing, const Conditions& conditions) {
   const std::size_t elements = model_->open_round(closing.round).value();
   const std::vector<WeightedPayload> sent = sent_in(closing);
   RoundMean mean = mean_of_round(sent, elements, workers_);
-  RoundOutcome outcome{.round = closing.round,
-                       .from = journal_.end(),
+  RoundOutcome outcome{.round = {.id = closing.round,
+                                 .from = journal_.end(),
+                                 .number = journal_.closed(),
+                                 .elements = elements},
                        .members = closing.members.size(),
                        .size = size_of(sent, mean)};
+  JournalRound& round = outcome.round;
+  note_contributors(closing, outcome);
   if (planner_ && !conditions.empty()) {
     planner_->expect(conditions.size());
     outcome.decision =
         planner_->round_closed(facts_of(sent, mean.payload, conditions, model_->plan()));
   }
-  JournalRound round{
-      .id = closing.round, .from = outcome.from, .number = journal_.closed(), .elements = elements};
-  note_contributors(closing, outcome);
-  round.contributors = outcome.contributors;
+  if (outcome.decision) round.next_plan = outcome.decision->plan;
   if (compressor_) {
     round.whole = mean.payload;
     compressor_->compress(mean, round.id.step);
   }
   round.mean = mean.payload;
-  if (outcome.decision) round.next_plan = outcome.decision->plan;
-  Status logged = journal_.log(round);
-  if (!logged.ok()) return logged.error();
+  LONGHAUL_TRY(journal_.log(round));
   round.whole = {};
   model_->closed(mean_from(round));
   journal_.add(round, model_->next_round().step);
-  outcome.next = model_->next_to_close();
-  if (journal_.wants_snapshot()) {
-    Status kept = keep_journal();
-    if (!kept.ok()) return kept.error();
-  }
-  return Closed{.outcome = std::move(outcome),
-                .round = std::move(round),
-                .is_forwarded = std::ranges::find(mean.down, WayDown::kForwarded, &DownLoad::way) !=
-                                mean.down.end(),
-                .standing = model_->standing()};
+  if (journal_.wants_snapshot()) LONGHAUL_TRY(keep_journal());
+  outcome.is_forwarded =
+      std::ranges::find(mean.down, WayDown::kForwarded, &DownLoad::way) != mean.down.end();
+  outcome.standing = model_->standing();
+  return outcome;
 }
 
 }  // namespace longhaul

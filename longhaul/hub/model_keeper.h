@@ -31,25 +31,16 @@ struct TrainingOptions {
   bool accepts_loss = false;  // goes on although rounds that had closed cannot be read any more
 };
 
-// A round that has closed.
+// A round that has closed, and what follows from it.
 struct RoundOutcome {
-  RoundId round;
-  RoundId from;  // no other round closed from this one on
-  RoundId next;  // that closes after it
+  JournalRound round;
   std::size_t members = 0;
-  RoundSize size;  // the largest that a member has sent and is sent
-  std::vector<Contributor> contributors;
-  std::vector<TimePoint> arrivals;   // of their updates, in the same order
+  RoundSize size;                    // the largest that a member has sent and is sent
+  std::vector<TimePoint> arrivals;   // of the updates of its contributors, in the same order
   std::optional<Decision> decision;  // a new plan, which goes with the mean
+  bool is_forwarded = false;         // a member is better off with what the others sent
+  Standing standing;                 // of the model, with this round
 };
-
-// What a hub's directory holds, without a hub. Nothing is written.
-struct LastModel {
-  std::unique_ptr<Follower> model;  // nothing, if there is none
-  LayerTable layers;
-  std::vector<std::string> notes;  // what is damaged, a sentence each
-};
-Result<LastModel> last_model(const TrainingOptions& options);
 
 class ModelKeeper {
  public:
@@ -59,21 +50,18 @@ class ModelKeeper {
                                                     std::vector<float> initial,
                                                     const Conditions& conditions, Workers& workers);
   // Goes on where an earlier hub was killed. Nothing, if its directory holds none. Refuses if
-  // rounds are lost that had closed, unless the options accepts it; then it goes on at the last
+  // rounds are lost that had closed, unless the options accept it; then it goes on at the last
   // state that can be put together, and keeps what is damaged.
   static Result<std::unique_ptr<ModelKeeper>> resume(const TrainingOptions& options,
                                                      Workers& workers);
 
-  // A round that has closed, and what follows from it.
-  struct Closed {
-    RoundOutcome outcome;
-    JournalRound round;
-    bool is_forwarded = false;  // a member is better off with what the others sent
-    Standing standing;
-  };
+  // The same, for those who only look at it: nothing is written.
+  static Result<std::unique_ptr<ModelKeeper>> read(const TrainingOptions& options,
+                                                   Workers& workers);
+
   // Sums the round, has it in the journal, and merges it. Its payloads were checked before. An
   // error is the journal's.
-  Result<Closed> close(const ClosingRound& closing, const Conditions& conditions);
+  Result<RoundOutcome> close(const ClosingRound& closing, const Conditions& conditions);
 
   // The run has so many steps, no fewer than its model has done.
   void end_after(std::uint64_t steps) { model_->end_after(steps); }
@@ -81,8 +69,8 @@ class ModelKeeper {
   [[nodiscard]] const TrainingOptions& options() const { return options_; }
   [[nodiscard]] const Follower& model() const { return *model_; }
   [[nodiscard]] const Journal& journal() const { return journal_; }
-  // What was damaged when it was resumed, a sentence each.
-  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+  // The damage that it was resumed in spite of, a sentence each.
+  [[nodiscard]] const std::vector<std::string>& notes() const { return left_.notes; }
   // The plan to begin with, and why.
   [[nodiscard]] const Decision& first_decision() const { return first_; }
 
@@ -90,6 +78,10 @@ class ModelKeeper {
   ModelKeeper(const TrainingOptions& options, const Decision& first,
               std::unique_ptr<Follower> model, std::unique_ptr<MeanCompressor> compressor,
               Workers& workers);
+  static Result<std::unique_ptr<ModelKeeper>> loaded(TrainingOptions options, const State& state,
+                                                     Workers& workers);
+  bool replay(const JournalRound& round, RoundId closed_until);
+  Status replay_all();
   Status start_journal();
   Status keep_journal();
 
@@ -99,7 +91,7 @@ class ModelKeeper {
   std::unique_ptr<Follower> model_;
   std::unique_ptr<MeanCompressor> compressor_;  // of two-way recipes
   Journal journal_;
-  std::vector<std::string> notes_;
+  Journal::Left left_;  // without its state and rounds
   std::unique_ptr<Planner> planner_;
 };
 

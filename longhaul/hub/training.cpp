@@ -53,18 +53,17 @@ const ClosingRound& Training::begin_closing() {
   return closing_.emplace(book_.close());
 }
 
-RoundOutcome Training::end_closing(ModelKeeper::Closed closed) {
+void Training::end_closing(const RoundOutcome& closed) {
   LONGHAUL_CHECK(closing_ && closing_->round == closed.round.id);
   ClosingRound closing = *std::exchange(closing_, std::nullopt);
-  standing_ = std::move(closed.standing);
-  journal_.add(std::move(closed.round), standing_.next_round.step);
-  book_.expect(closed.outcome.next);
+  standing_ = closed.standing;
+  journal_.add(closed.round, standing_.next_round.step);
+  book_.expect(standing_.next_to_close);
   const auto period = static_cast<std::uint64_t>(standing_.plan.period_steps);
   while (!sent_.empty() && sent_.front().round.step + kSentRounds * period <= closing.round.step)
     sent_.pop_front();
   // Payloads are as much as the mean, for each replica: only where one of them is better off.
   if (closed.is_forwarded) sent_.push_back(std::move(closing));
-  return std::move(closed.outcome);
 }
 
 const ClosingRound* Training::sent(RoundId round) const {

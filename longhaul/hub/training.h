@@ -44,7 +44,7 @@ class Training {
   // says that it may close, and none is closing.
   const ClosingRound& begin_closing();
   [[nodiscard]] bool is_closing() const { return closing_.has_value(); }
-  RoundOutcome end_closing(ModelKeeper::Closed closed);
+  void end_closing(const RoundOutcome& closed);
 
  private:
   std::shared_ptr<ModelKeeper> keeper_;

@@ -81,7 +81,8 @@ class DamagedHub {
     SCOPED_TRACE("corruption " + std::to_string(seed) + " " + what);
     testing::put_files(files, directory_);
     const std::uint64_t reach = reach_of(files);
-    const Result<LastModel> model = last_model(training_options());
+    Workers alone(1);
+    const auto model = ModelKeeper::read(training_options(), alone);
     HubDesk desk(setup_of(which_, directory_));
     const Status resumed = desk.core.resume();
     if (!resumed.ok()) return check_refusal(resumed.error().message, files, reach);
@@ -89,7 +90,7 @@ class DamagedHub {
     check_model(desk, reach);
     if (reach == kClosed || is_cut_at_a_record(files)) return;
     ASSERT_TRUE(model.ok()) << model.error().message;
-    EXPECT_THAT(model->notes, Contains(HasSubstr("bytes are a record that was not written")));
+    EXPECT_THAT((*model)->notes(), Contains(HasSubstr("bytes are a record that was not written")));
   }
 
   std::size_t went_on = 0;
@@ -135,9 +136,9 @@ class DamagedHub {
       (void)training.book().submit(0, {.step = step},
                                    testing_data::checked(payload_of(step), testing::kDeskElements),
                                    TimePoint{});
-      Result<ModelKeeper::Closed> closed = keeper.close(training.begin_closing(), {});
+      const Result<RoundOutcome> closed = keeper.close(training.begin_closing(), {});
       ASSERT_TRUE(closed.ok());
-      (void)training.end_closing(std::move(closed).value());
+      training.end_closing(*closed);
       digests_.push_back(digest_of(keeper.model().shared()));
     }
   }
@@ -179,9 +180,10 @@ class DamagedHub {
   void check_model(const HubDesk& desk, std::uint64_t reach) const {
     ASSERT_TRUE(desk.core.status().is_started) << "the run would begin anew";
     ASSERT_EQ(desk.core.status().next_round, reach);
-    const Result<LastModel> model = last_model(training_options());
+    Workers alone(1);
+    const auto model = ModelKeeper::read(training_options(), alone);
     ASSERT_TRUE(model.ok()) << model.error().message;
-    EXPECT_EQ(digest_of(model->model->shared()), digests_[reach]);
+    EXPECT_EQ(digest_of((*model)->model().shared()), digests_[reach]);
   }
 
   void check_refusal(const std::string& message, const Files& files, std::uint64_t reach) {

@@ -45,8 +45,8 @@ TEST(HubCore, ClosesARoundAtTheEndOfEachPeriod) {
   EXPECT_EQ(desk.core.status().next_round, 3U);
   for (const HubDesk::Joined& one : all) desk.update(one, 3, dense_payload(1));
   EXPECT_EQ(desk.core.status().next_round, 7U);
-  EXPECT_EQ(desk.rounds.back().from, RoundId{});
-  EXPECT_EQ(desk.rounds.back().next, RoundId{.step = 7});
+  EXPECT_EQ(desk.rounds.back().round.from, RoundId{});
+  EXPECT_EQ(desk.rounds.back().standing.next_to_close, RoundId{.step = 7});
 }
 
 TEST(HubCore, RejectsAnUpdateOfAStepWithoutARound) {

@@ -59,9 +59,9 @@ inline CheckedPayload checked_payload(float value) {
   return testing_data::checked(dense_payload(value), kDeskElements);
 }
 
-inline std::vector<std::size_t> slots_in(const RoundOutcome& round) {
+inline std::vector<std::size_t> slots_in(const RoundOutcome& outcome) {
   std::vector<std::size_t> slots;
-  for (const Contributor& one : round.contributors) slots.push_back(one.slot);
+  for (const Contributor& one : outcome.round.contributors) slots.push_back(one.slot);
   return slots;
 }
 

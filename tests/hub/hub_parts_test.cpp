@@ -37,7 +37,8 @@ class HubParts : public ::testing::Test {
   }
   [[nodiscard]] std::vector<RoundId> closed() const {
     std::vector<RoundId> rounds;
-    for (std::size_t i = 1; i < desk_.rounds.size(); ++i) rounds.push_back(desk_.rounds[i].round);
+    for (std::size_t i = 1; i < desk_.rounds.size(); ++i)
+      rounds.push_back(desk_.rounds[i].round.id);
     return rounds;
   }
 

@@ -36,15 +36,14 @@ TEST_F(Watching, TellsOfTheFirstPlanWhichNoRoundBrought) {
 }
 
 TEST_F(Watching, TellsOfARoundAndOfThePlanThatCameWithIt) {
-  EXPECT_THAT(
-      told({.outcome =
-                {.round = {.step = 7}, .from = {.step = 7}, .next = {.step = 8}, .members = 2}}),
-      ElementsAre("round"));
-  EXPECT_THAT(told({.outcome = {.round = {.step = 8},
-                                .from = {.step = 8},
-                                .next = {.step = 9},
+  EXPECT_THAT(told({.outcome = {.round = {.id = {.step = 7}, .from = {.step = 7}},
                                 .members = 2,
-                                .decision = Decision{}}}),
+                                .standing = {.next_to_close = {.step = 8}}}}),
+              ElementsAre("round"));
+  EXPECT_THAT(told({.outcome = {.round = {.id = {.step = 8}, .from = {.step = 8}},
+                                .members = 2,
+                                .decision = Decision{},
+                                .standing = {.next_to_close = {.step = 9}}}}),
               ElementsAre("plan", "round"));
 }
 
@@ -55,30 +54,28 @@ TEST_F(Watching, NamesStepAndPartOfARound) {
     return std::vector<int>{event.at("step"), event.at("part"), event.at("from"), event.at("next"),
                             event.at("next_part")};
   };
-  EXPECT_THAT(told_of({.round = {.step = 7, .part = 0},
-                       .from = {.step = 4, .part = 1},
-                       .next = {.step = 7, .part = 2}}),
+  EXPECT_THAT(told_of({.round = {.id = {.step = 7, .part = 0}, .from = {.step = 4, .part = 1}},
+                       .standing = {.next_to_close = {.step = 7, .part = 2}}}),
               ElementsAre(7, 0, 5, 7, 2));
-  EXPECT_THAT(told_of({.round = {.step = 7, .part = 2},
-                       .from = {.step = 7, .part = 1},
-                       .next = {.step = 9, .part = 0}}),
+  EXPECT_THAT(told_of({.round = {.id = {.step = 7, .part = 2}, .from = {.step = 7, .part = 1}},
+                       .standing = {.next_to_close = {.step = 9, .part = 0}}}),
               ElementsAre(7, 2, 7, 9, 0));
 }
 
 TEST_F(Watching, LeavesRoundsOutUnlessAskedForThem) {
   HubWatcher quiet(lines_, false, Log(LogLevel::kOff));
-  quiet({.outcome = {.round = {.step = 8},
-                     .from = {.step = 8},
-                     .next = {.step = 9},
+  quiet({.outcome = {.round = {.id = {.step = 8}, .from = {.step = 8}},
                      .members = 2,
-                     .decision = Decision{}}});
+                     .decision = Decision{},
+                     .standing = {.next_to_close = {.step = 9}}}});
   EXPECT_THAT(kinds_in(*lines_), ElementsAre("plan"));
 }
 
 TEST_F(Watching, WritesDigestsAsText) {
-  RoundNews news{
-      .outcome = {.round = {.step = 7}, .from = {.step = 7}, .next = {.step = 8}, .members = 1}};
-  news.outcome.contributors = {{.slot = 2, .digest = 0xABC}};
+  RoundNews news{.outcome = {.round = {.id = {.step = 7}, .from = {.step = 7}},
+                             .members = 1,
+                             .standing = {.next_to_close = {.step = 8}}}};
+  news.outcome.round.contributors = {{.slot = 2, .digest = 0xABC}};
   HubWatcher watcher(lines_, true, Log(LogLevel::kOff));
   watcher(news);
   const auto event = nlohmann::json::parse(lines_->pop_until(Deadline::min()).value());
@@ -90,9 +87,9 @@ TEST(HubWatcher, TellsWhenTheUpdatesOfARoundHadArrived) {
   HubWatcher watcher(lines, true, Log(LogLevel::kOff));
   const TimePoint start = time_after(TimePoint{}, Seconds(100));
   watcher({.outcome = {.decision = Decision{}}, .time = start, .is_start = true});
-  watcher(
-      {.outcome = {.contributors = {{.slot = 3}}, .arrivals = {time_after(start, Seconds(0.5))}},
-       .time = time_after(start, Seconds(0.75))});
+  watcher({.outcome = {.round = {.contributors = {{.slot = 3}}},
+                       .arrivals = {time_after(start, Seconds(0.5))}},
+           .time = time_after(start, Seconds(0.75))});
   (void)lines->pop_until(Deadline::min());  // the plan
   const auto round = nlohmann::json::parse(lines->pop_until(Deadline::min()).value());
   EXPECT_DOUBLE_EQ(round.at("contributors").at(0).at("arrived_s"), 0.5);
@@ -101,10 +98,9 @@ TEST(HubWatcher, TellsWhenTheUpdatesOfARoundHadArrived) {
 }
 
 TEST_F(Watching, TellsOfARoundThatNobodyWasIn) {
-  EXPECT_THAT(told({.outcome = {.round = {.step = 7},
-                                .from = {.step = 7},
-                                .next = {.step = 8},
-                                .decision = Decision{}}}),
+  EXPECT_THAT(told({.outcome = {.round = {.id = {.step = 7}, .from = {.step = 7}},
+                                .decision = Decision{},
+                                .standing = {.next_to_close = {.step = 8}}}}),
               ElementsAre("plan", "round"));
 }
 

@@ -69,9 +69,10 @@ class Ledger {
     if (outcome.members == 0 && outcome.decision) return;  // the start
     const MutexLock lock(mutex_);
     Round round{.members = outcome.members};
-    for (const Contributor& one : outcome.contributors) round.digests.emplace(one.slot, one.digest);
-    if (round.digests.size() != outcome.contributors.size()) ++closed_twice_;
-    if (!rounds_.emplace(outcome.round, std::move(round)).second) ++closed_twice_;
+    for (const Contributor& one : outcome.round.contributors)
+      round.digests.emplace(one.slot, one.digest);
+    if (round.digests.size() != outcome.round.contributors.size()) ++closed_twice_;
+    if (!rounds_.emplace(outcome.round.id, std::move(round)).second) ++closed_twice_;
   }
 
   // What a replica had taken from its gradients: one that goes on from a checkpoint takes what came

@@ -11,9 +11,9 @@ namespace {
 constexpr std::size_t kTrainedElements = 10'000;
 
 void close_next(Training& training) {
-  Result<ModelKeeper::Closed> closed = training.keeper()->close(training.begin_closing(), {});
+  const Result<RoundOutcome> closed = training.keeper()->close(training.begin_closing(), {});
   ASSERT_TRUE(closed.ok());
-  (void)training.end_closing(std::move(closed).value());
+  training.end_closing(*closed);
 }
 
 // A round of three replicas that sent what the codec makes of it.

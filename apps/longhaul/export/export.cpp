@@ -36,21 +36,24 @@ Result<ExportedModel> model_of_hub(const std::string& directory) {
   if (!run.ok()) return run.error();
   std::uint64_t steps = job->scenario.train.steps;
   if (*run && (*run)->last_step) steps = *(*run)->last_step + 1;  // it has reached its target
-  LastModel last = LONGHAUL_TRY(last_model({.engine = *engine,
-                                            .steps = steps,
-                                            .directory = directory,
-                                            .run = *run ? (*run)->id : 0,
-                                            .accepts_loss = true}));
-  for (const std::string& note : last.notes) std::cerr << "longhaul export: " << note << '\n';
-  if (!last.model)
+  Workers alone(1);
+  const std::unique_ptr<ModelKeeper> last =
+      LONGHAUL_TRY(ModelKeeper::read({.engine = *engine,
+                                      .steps = steps,
+                                      .directory = directory,
+                                      .run = *run ? (*run)->id : 0,
+                                      .accepts_loss = true},
+                                     alone));
+  if (!last)
     return Error{ErrorCode::kNotFound, directory + ": holds no model yet: the run has not started"};
-  const std::span shared = last.model->shared();
+  for (const std::string& note : last->notes()) std::cerr << "longhaul export: " << note << '\n';
+  const std::span shared = last->model().shared();
   return ExportedModel{.values = {shared.begin(), shared.end()},
-                       .layers = std::move(last.layers),
+                       .layers = last->options().engine.layers,
                        .scenario = task.scenario_name(),
                        .recipe = task.recipe(),
                        .seed = std::to_string(task.seed()),
-                       .step = last.model->step()};
+                       .step = last->model().step()};
 }
 
 Result<ExportedModel> model_of_checkpoint(const std::string& file) {
