@@ -18,14 +18,8 @@ using Path = std::filesystem::path;
 constexpr std::size_t kMostFileBytes = std::size_t{1} << 40;
 constexpr const char* kAside = ".damaged";
 
-struct Snapshot {
-  State state;
-  std::uint64_t step = 0;    // that its name should have
-  std::uint64_t merged = 0;  // the number of the first round that is not
-  std::uint64_t closed = 0;
-};
-
-Result<Snapshot> read_snapshot(const Path& path, std::uint64_t run) {
+// The state of a snapshot that has all of its numbers.
+Result<State> read_snapshot(const Path& path, std::uint64_t run) {
   const Result<ByteBuffer> bytes = read_file(path, kMostFileBytes);
   if (!bytes.ok()) return bytes.error();
   Result<State> state = state_from_bytes(*bytes);
@@ -38,33 +32,16 @@ Result<Snapshot> read_snapshot(const Path& path, std::uint64_t run) {
   if (!own.ok() || !step.ok() || !merged.ok() || !closed.ok() || *merged > *closed)
     return corrupt_payload(name + ": not a snapshot");
   if (*own != run) return corrupt_payload(name + ": of another run");
-  return Snapshot{
-      .state = std::move(state).value(), .step = *step, .merged = *merged, .closed = *closed};
+  return state;
 }
 
-struct LogFile {
-  Path path;
-  std::optional<std::uint64_t> first;
-  std::uint64_t end = 0;  // after its last round
-  std::vector<LogDamage> damage;
-  std::size_t bytes = 0;
-
-  // More than an end that was not written.
-  [[nodiscard]] bool is_damaged() const {
-    return !first || !std::ranges::all_of(damage, &LogDamage::is_torn);
-  }
-  // Can rounds have closed after all that is known of, and be in its damaged end? A header alone
-  // holds none.
-  [[nodiscard]] bool hides_rounds() const {
-    if (!first && bytes < kLogHeaderBytes) return true;
-    if (damage.empty() || damage.back().begin + damage.back().bytes < bytes) return false;
-    const bool is_header = damage.back().begin == 0 && bytes == kLogHeaderBytes;
-    return !damage.back().is_torn && !is_header;
-  }
-};
+// Precondition: the state is of read_snapshot().
+std::uint64_t number_in(const State& snapshot, const char* name) {
+  return snapshot.value<std::uint64_t>(name).value();
+}
 
 struct Logs {
-  std::vector<LogFile> files;                    // in the order of their names
+  std::vector<LogFile> files;  // in the order of their names, without their rounds
   std::map<std::uint64_t, JournalRound> rounds;  // by number
   std::uint64_t known_end = 0;                   // all with lower numbers have closed
 };
@@ -83,15 +60,10 @@ Result<Logs> read_logs(const Path& directory, std::uint64_t run) {
     const Path path = directory / log_name(step);
     const Result<ByteBuffer> bytes = read_file(path, kMostFileBytes);
     if (!bytes.ok()) return bytes.error();
-    LogContent content = read_log(*bytes, run);
-    LogFile file{.path = path,
-                 .first = content.first,
-                 .damage = std::move(content.damage),
-                 .bytes = bytes->size()};
-    for (JournalRound& round : content.rounds) {
-      file.end = std::max(file.end, round.number + 1);
-      add_round(std::move(round), logs);
-    }
+    LogFile file = read_log(*bytes, run);
+    file.path = path;
+    for (JournalRound& round : file.rounds) add_round(std::move(round), logs);
+    file.rounds.clear();
     logs.known_end = std::max({logs.known_end, file.first.value_or(0), file.end});
     for (const LogDamage& damage : file.damage) {
       if (!damage.is_torn && damage.number)
@@ -177,6 +149,15 @@ void note_aside(const Logs& logs, std::uint64_t reach, std::vector<Path>& damage
   }
 }
 
+std::vector<std::pair<Path, std::size_t>> torn_in(const Logs& logs) {
+  std::vector<std::pair<Path, std::size_t>> torn;
+  for (const LogFile& file : logs.files) {
+    if (!file.damage.empty() && file.damage.back().is_torn)
+      torn.emplace_back(file.path, file.damage.back().begin);
+  }
+  return torn;
+}
+
 // Those that follow on the snapshot, and those before it up to the first that is missing.
 std::vector<JournalRound> rounds_around(std::uint64_t merged, Logs& logs) {
   std::uint64_t first = merged;
@@ -217,11 +198,11 @@ Result<std::optional<Journal::Left>> Journal::read(const Path& directory, std::u
   const auto is_empty = [](const LogFile& log) { return log.end == 0 && !log.is_damaged(); };
   if (snapshots.empty() && std::ranges::all_of(logs->files, is_empty)) return std::optional<Left>();
   Left left;
-  std::optional<Snapshot> best;
+  std::optional<State> best;
   std::vector<std::string> unread;
   for (const std::uint64_t step : std::vector(snapshots.rbegin(), snapshots.rend())) {
     const Path path = directory / snapshot_name(step);
-    Result<Snapshot> snapshot = read_snapshot(path, run);
+    Result<State> snapshot = read_snapshot(path, run);
     if (!snapshot.ok()) {
       if (snapshot.error().code != ErrorCode::kCorruptPayload)
         return std::move(snapshot).error().within(directory.string());
@@ -229,31 +210,31 @@ Result<std::optional<Journal::Left>> Journal::read(const Path& directory, std::u
       left.damaged.push_back(path);
       continue;
     }
-    if (snapshot->step != step)
+    if (const std::uint64_t named = number_in(*snapshot, kSnapshotStep); named != step)
       left.notes.push_back(snapshot_name(step) + ": holds the state before round " +
-                           std::to_string(snapshot->step));
-    logs->known_end = std::max(logs->known_end, snapshot->closed);
-    const std::uint64_t reach = reach_from(snapshot->merged, *logs);
-    if (!best || reach > reach_from(best->merged, *logs)) best = std::move(snapshot).value();
+                           std::to_string(named));
+    logs->known_end = std::max(logs->known_end, number_in(*snapshot, kRoundsClosed));
+    const std::uint64_t reach = reach_from(number_in(*snapshot, kRoundsMerged), *logs);
+    if (!best || reach > left.closed) {
+      best = std::move(snapshot).value();
+      left.closed = reach;
+    }
     if (reach >= logs->known_end) break;
   }
   if (!best) return no_snapshot(directory, unread);
-  left.closed = reach_from(best->merged, *logs);
+  const std::uint64_t merged = number_in(*best, kRoundsMerged);
   for (const std::string& why : unread)
     left.notes.push_back(why + "; the snapshot before it and the rounds since serve in its place");
   for (std::string& note : notes_of(*logs)) left.notes.push_back(std::move(note));
-  if (const std::uint64_t gaps = gaps_before(best->merged, *logs); gaps > 0)
+  if (const std::uint64_t gaps = gaps_before(merged, *logs); gaps > 0)
     left.notes.push_back(rounds_text(gaps) +
                          " that the snapshot holds already cannot be read: replicas that miss them "
                          "take the hub's state");
   left.loss = loss_of(left.closed, *logs, missing_log(snapshots.back(), logs_in(directory)));
   if (!left.loss.empty()) note_aside(*logs, left.closed, left.damaged);
-  for (const LogFile& file : logs->files) {
-    if (!file.damage.empty() && file.damage.back().is_torn)
-      left.torn.emplace_back(file.path, file.damage.back().begin);
-  }
-  left.rounds = rounds_around(best->merged, *logs);
-  left.state = std::move(best->state);
+  left.torn = torn_in(*logs);
+  left.rounds = rounds_around(merged, *logs);
+  left.state = std::move(*best);
   return std::optional(std::move(left));
 }
 

@@ -208,8 +208,19 @@ std::string record_start(std::uint64_t run, const JournalRound& round) {
   return record_header(run, round, bytes, round.mean.size() + round.whole.size()) + bytes;
 }
 
-LogContent read_log(ByteView file, std::uint64_t run) {
-  LogContent log{.first = first_in(file, run)};
+bool LogFile::is_damaged() const {
+  return !first || !std::ranges::all_of(damage, &LogDamage::is_torn);
+}
+
+bool LogFile::hides_rounds() const {
+  if (!first && bytes < kLogHeaderBytes) return true;
+  if (damage.empty() || damage.back().begin + damage.back().bytes < bytes) return false;
+  const bool is_header = damage.back().begin == 0 && bytes == kLogHeaderBytes;
+  return !damage.back().is_torn && !is_header;
+}
+
+LogFile read_log(ByteView file, std::uint64_t run) {
+  LogFile log{.bytes = file.size(), .first = first_in(file, run)};
   std::size_t at = log.first ? kLogHeaderBytes : 0;
   LogDamage damage{.begin = at};  // what could not be read since the last whole record
   const auto note_until = [&](std::size_t end) {
@@ -222,6 +233,7 @@ LogContent read_log(ByteView file, std::uint64_t run) {
     std::optional<JournalRound> round = header ? round_in(rest, *header) : std::nullopt;
     if (round) {
       note_until(at);
+      log.end = std::max(log.end, round->number + 1);
       log.rounds.push_back(std::move(*round));
       at += kRecordHeaderBytes + header->message_bytes + header->payload_bytes;
       damage = {.begin = at};

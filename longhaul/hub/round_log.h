@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,13 +38,23 @@ struct LogDamage {
   std::optional<std::uint64_t> number{};  // of the last record that begins in them
 };
 
-struct LogContent {
-  std::optional<std::uint64_t> first;  // as log_header() has it; nothing: that is damaged
-  std::vector<JournalRound> rounds;    // in the order of the file
-  std::vector<LogDamage> damage;       // likewise
+// A log as it was read.
+struct LogFile {
+  std::filesystem::path path{};  // if a caller notes it
+  std::size_t bytes = 0;
+  std::optional<std::uint64_t> first{};  // as log_header() has it; nothing: that is damaged
+  std::uint64_t end = 0;                 // after its last round
+  std::vector<JournalRound> rounds{};    // in the order of the file
+  std::vector<LogDamage> damage{};       // likewise
+
+  // More than an end that was not written.
+  [[nodiscard]] bool is_damaged() const;
+  // Can rounds have closed after all that is known of, and be in its damaged end? A header alone
+  // holds none.
+  [[nodiscard]] bool hides_rounds() const;
 };
 
 // Bytes of another run are damage.
-LogContent read_log(ByteView file, std::uint64_t run);
+LogFile read_log(ByteView file, std::uint64_t run);
 
 }  // namespace longhaul

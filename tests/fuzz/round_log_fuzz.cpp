@@ -32,7 +32,7 @@ std::string golden_payload() {
 }
 
 void check_log(ByteView file) {
-  const LogContent log = read_log(file, kRun);
+  const LogFile log = read_log(file, kRun);
   std::size_t damaged = 0;
   std::size_t end = 0;
   for (const LogDamage& damage : log.damage) {
@@ -45,7 +45,7 @@ void check_log(ByteView file) {
   LONGHAUL_CHECK_LE(damaged + log.rounds.size() * kRecordHeaderBytes, file.size());
   for (const JournalRound& round : log.rounds) {
     const std::string record = record_of(round);
-    const LogContent again = read_log(bytes_in(log_header(kRun, 0) + record), kRun);
+    const LogFile again = read_log(bytes_in(log_header(kRun, 0) + record), kRun);
     LONGHAUL_CHECK(again.damage.empty());
     LONGHAUL_CHECK_EQ(again.rounds.size(), 1U);
     LONGHAUL_CHECK(record_of(again.rounds[0]) == record);
