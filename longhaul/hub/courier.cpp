@@ -49,8 +49,8 @@ void Courier::bring_in(Peer& peer) {
   training_->book().leave(peer.slot());
   roster_.withdraw(peer);
   peer.progress = {.awaits_snapshot = true, .restarts = peer.progress.restarts};
-  const std::shared_ptr<const Snapshot> snapshot = snapshot_.lock();
-  if (snapshot && training_->journal().reaches_back_to(snapshot->next_round))
+  const std::shared_ptr<const ByteRope> snapshot = snapshot_.lock();
+  if (snapshot && training_->journal().reaches_back_to(round_from(restart_.next_round())))
     return give(peer, snapshot);
   make_snapshot();
 }
@@ -62,34 +62,37 @@ void Courier::make_snapshot() {
       errands_,
       [keeper = training_->keeper()] {
         const Follower& model = keeper->model();
-        return std::make_shared<const Snapshot>(
-            Snapshot{.bytes = to_rope(std::make_shared<const State>(model.save())),
-                     .next_round = model.next_round(),
-                     .first_step = model.step()});
+        auto snapshot =
+            std::make_shared<const ByteRope>(to_rope(std::make_shared<const State>(model.save())));
+        v1::Restart restart;
+        restart.set_bytes(snapshot->size());
+        *restart.mutable_next_round() = to_message(model.next_round());
+        restart.set_first_step(model.step());
+        return std::pair(std::move(snapshot), std::move(restart));
       },
-      [this](const std::shared_ptr<const Snapshot>& snapshot) {
+      [this](auto made) {
         is_making_snapshot_ = false;
         if (!training_) return;
+        auto& [snapshot, restart] = made;
         snapshot_ = snapshot;
+        restart_ = std::move(restart);
         for (const auto& [control, peer] : roster_.peers()) {
           if (peer->progress.awaits_snapshot) give(*peer, snapshot);
         }
       });
 }
 
-void Courier::give(Peer& peer, const std::shared_ptr<const Snapshot>& snapshot) {
+void Courier::give(Peer& peer, const std::shared_ptr<const ByteRope>& snapshot) {
   peer.progress = {.is_served = true,
                    .next_news = time_after(now_, kNewsOfModelEvery),
-                   .next_mean = snapshot->next_round,
-                   .first_step = snapshot->first_step,
+                   .next_mean = round_from(restart_.next_round()),
+                   .first_step = restart_.first_step(),
                    .restarts = peer.progress.restarts + 1};
   Frame frame;
-  frame.mutable_restart()->set_bytes(snapshot->bytes.size());
-  *frame.mutable_restart()->mutable_next_round() = to_message(snapshot->next_round);
-  frame.mutable_restart()->set_first_step(snapshot->first_step);
+  *frame.mutable_restart() = restart_;
   (void)peer.send(std::move(frame));
   end_.tell(peer);
-  ByteRope bytes = snapshot->bytes;
+  ByteRope bytes = *snapshot;
   bytes.append({}, snapshot);  // it is there while a lane needs it
   peer.lanes.send({.cargo = Cargo::kSnapshot, .restarts = peer.progress.restarts},
                   std::move(bytes));

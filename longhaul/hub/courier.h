@@ -31,15 +31,9 @@ class Courier {
   void on_loaded(Peer& peer);
 
  private:
-  // A state that replicas are given.
-  struct Snapshot {
-    ByteRope bytes;
-    RoundId next_round;            // the first one that it has not merged
-    std::uint64_t first_step = 0;  // that its model stands at
-  };
   [[nodiscard]] bool can_go_on(const Peer& peer) const;
   void make_snapshot();
-  void give(Peer& peer, const std::shared_ptr<const Snapshot>& snapshot);
+  void give(Peer& peer, const std::shared_ptr<const ByteRope>& snapshot);
   void send_mean(Peer& peer, const JournalRound& round);
   void enroll_if_caught_up(Peer& peer);
 
@@ -49,7 +43,8 @@ class Courier {
   const TimePoint& now_;
   Training* training_ = nullptr;
   bool is_making_snapshot_ = false;
-  std::weak_ptr<const Snapshot> snapshot_;  // the last one, while it is on its way
+  std::weak_ptr<const ByteRope> snapshot_;  // the last state to give, while it is on its way
+  v1::Restart restart_;                     // tells of it
 };
 
 }  // namespace longhaul
