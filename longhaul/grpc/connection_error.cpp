@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
 #include <utility>
 
 namespace longhaul {
@@ -48,8 +49,8 @@ std::string_view no_answer(std::string_view text) {
 }
 
 // A name that does not exist, or name servers that do not answer.
-Error name_error(std::string_view text, const ConnectionFacts& facts) {
-  const std::string host = facts.address.substr(0, facts.address.rfind(':'));
+Error name_error(std::string_view text, const std::string& address) {
+  const std::string host = address.substr(0, address.rfind(':'));
   const bool is_unknown = text.find("not found") != std::string_view::npos ||
                           text.find("no data") != std::string_view::npos ||
                           text.find("not known") != std::string_view::npos;
@@ -58,22 +59,33 @@ Error name_error(std::string_view text, const ConnectionFacts& facts) {
   return {ErrorCode::kClosed, "cannot find the host " + host + " now: DNS does not answer"};
 }
 
+// Returns nothing if the name of the host is not the cause.
+std::optional<Error> dns_error(std::string_view text, const std::string& address) {
+  if (text.find("dns resolution") == std::string_view::npos) return std::nullopt;
+  return name_error(text, address);
+}
+
 }  // namespace
 
-Error connection_error(std::string_view cause, const ConnectionFacts& facts) {
+Error connection_error(std::string_view cause, const std::string& address, bool is_tls) {
   const std::string text = small_letters(cause);
-  std::string what = "hub at " + facts.address + ": ";
-  if (text.find("dns resolution") != std::string::npos) return name_error(text, facts);
-  if (facts.has_heard) return {ErrorCode::kClosed, what.append(no_answer(text))};
+  const std::string what = "hub at " + address + ": ";
+  if (auto error = dns_error(text, address)) return *std::move(error);
   if (has_any(text, kOtherProgram))
     return {ErrorCode::kNotFound,
             what + "something else than a hub answers on this port, or it expects TLS (an invite)"};
   if (has_any(text, kHandshake))
     return {ErrorCode::kNotFound,
-            what + (facts.is_tls ? "no agreement on TLS: certificate missing, of another "
-                                   "authority, or no TLS there"
-                                 : "it closed at once; does it expect TLS (an invite)?")};
+            what + (is_tls ? "no agreement on TLS: certificate missing, of another "
+                             "authority, or no TLS there"
+                           : "it closed at once; does it expect TLS (an invite)?")};
   return {ErrorCode::kClosed, (what + "it does not answer (").append(no_answer(text)) + ')'};
+}
+
+Error broken_connection(std::string_view cause, const std::string& address) {
+  const std::string text = small_letters(cause);
+  if (auto error = dns_error(text, address)) return *std::move(error);
+  return {ErrorCode::kClosed, std::string("hub at " + address + ": ").append(no_answer(text))};
 }
 
 }  // namespace longhaul

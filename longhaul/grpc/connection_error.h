@@ -8,14 +8,11 @@
 
 namespace longhaul {
 
-struct ConnectionFacts {
-  std::string address;  // HOST:PORT
-  bool is_tls = false;
-  bool has_heard = false;  // of the hub: both have agreed on TLS, or on none
-};
+// `cause` is gRPC's text, `address` is HOST:PORT. kClosed: the hub may answer later. kNotFound:
+// nobody of that name, or someone else than a hub that this replica can talk to.
+Error connection_error(std::string_view cause, const std::string& address, bool is_tls);
 
-// `cause` is gRPC's text. kClosed: the hub may answer later. kNotFound: nobody of that name, or
-// someone else than a hub that this replica can talk to.
-Error connection_error(std::string_view cause, const ConnectionFacts& facts);
+// The same once the hub was heard: both have agreed on TLS, or on none.
+Error broken_connection(std::string_view cause, const std::string& address);
 
 }  // namespace longhaul

@@ -10,21 +10,17 @@
 namespace longhaul {
 namespace {
 
-Error error_of(const grpc::Status& status, const ConnectionFacts& facts) {
-  if (!status.ok()) return connection_error(status.error_message(), facts);
-  return {ErrorCode::kClosed, "hub at " + facts.address + ": it ended the connection"};
-}
-
 // Deletes itself when gRPC is done with it.
 class ClientReactor final : public grpc::ClientBidiReactor<Frame, Frame> {
  public:
   ClientReactor(std::shared_ptr<grpc::Channel> channel, StreamListener listener,
-                ConnectionFacts connection)
+                std::string address, bool is_tls)
       : stream_(std::make_shared<GrpcStream<ClientReactor>>(*this)),
         channel_(std::move(channel)),
         stub_(channel_),
         listener_(std::move(listener)),
-        connection_(std::move(connection)) {}
+        address_(std::move(address)),
+        is_tls_(is_tls) {}
 
   StreamPtr start() {
     StreamPtr stream = handle_of(stream_);
@@ -47,7 +43,7 @@ class ClientReactor final : public grpc::ClientBidiReactor<Frame, Frame> {
 
   void OnReadDone(bool ok) override {
     if (ok) {
-      connection_.has_heard = true;
+      has_heard_ = true;
       listener_(std::move(incoming_));
     } else {
       stream_->close();
@@ -57,17 +53,26 @@ class ClientReactor final : public grpc::ClientBidiReactor<Frame, Frame> {
     if (stream_->written(ok)) listener_(FrameWritten{});
   }
   void OnDone(const grpc::Status& status) override {
-    listener_(error_of(status, connection_));
+    listener_(error_of(status));
     delete this;
   }
 
  private:
+  [[nodiscard]] Error error_of(const grpc::Status& status) const {
+    if (status.ok())
+      return {ErrorCode::kClosed, "hub at " + address_ + ": it ended the connection"};
+    return has_heard_ ? broken_connection(status.error_message(), address_)
+                      : connection_error(status.error_message(), address_, is_tls_);
+  }
+
   std::shared_ptr<GrpcStream<ClientReactor>> stream_;
   std::shared_ptr<grpc::Channel> channel_;
   v1::Hub::Stub stub_;
   grpc::ClientContext context_;
   StreamListener listener_;
-  ConnectionFacts connection_;
+  std::string address_;
+  bool is_tls_;
+  bool has_heard_ = false;
   Frame incoming_;
   Frame outgoing_;
 };
@@ -97,8 +102,8 @@ class GrpcConnector final : public Connector {
     arguments.SetMaxReceiveMessageSize(kMostFrameBytes);
     arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
     auto* reactor = new ClientReactor(  // deletes itself
-        grpc::CreateCustomChannel(address_, credentials_, arguments), std::move(listener),
-        ConnectionFacts{.address = address_, .is_tls = is_tls_});
+        grpc::CreateCustomChannel(address_, credentials_, arguments), std::move(listener), address_,
+        is_tls_);
     return reactor->start();
   }
 

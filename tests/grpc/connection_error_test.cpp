@@ -44,7 +44,7 @@ TEST(ConnectionError, SaysWhetherTheHubMayAnswerLater) {
        "hub at h.example:7070: it closed at once; does it expect TLS (an invite)?"},
   }};
   for (const Case& one : cases) {
-    const Error error = connection_error(one.cause, {.address = "h.example:7070"});
+    const Error error = connection_error(one.cause, "h.example:7070", false);
     EXPECT_EQ(error.message, one.says);
     EXPECT_EQ(error.code, one.code) << one.cause;
     for (const char* word : {"ares", "ipv4", "UNKNOWN", "UNAVAILABLE", "HTTP/2"})
@@ -54,16 +54,16 @@ TEST(ConnectionError, SaysWhetherTheHubMayAnswerLater) {
 
 TEST(ConnectionError, OverTlsItIsAboutCertificates) {
   const Error error = connection_error(
-      std::string(kAll) + "UNKNOWN: Ssl handshake failed: SSL_ERROR_SSL: error:1000007d",
-      {.address = "h:1", .is_tls = true});
+      std::string(kAll) + "UNKNOWN: Ssl handshake failed: SSL_ERROR_SSL: error:1000007d", "h:1",
+      true);
   EXPECT_EQ(error.code, ErrorCode::kNotFound);
   EXPECT_THAT(error.message, HasSubstr("no agreement on TLS"));
 }
 
 TEST(ConnectionError, OfAHubThatWasHeardOfSaysThatItBroke) {
-  const Error error = connection_error("Socket closed", {.address = "h:1", .has_heard = true});
+  const Error error = broken_connection("Socket closed", "h:1");
   EXPECT_EQ(error, (Error{ErrorCode::kClosed, "hub at h:1: the connection broke"}));
-  EXPECT_EQ(connection_error("keepalive watchdog timeout", {.address = "h:1", .has_heard = true}),
+  EXPECT_EQ(broken_connection("keepalive watchdog timeout", "h:1"),
             (Error{ErrorCode::kClosed, "hub at h:1: nothing came in time"}));
 }
 
