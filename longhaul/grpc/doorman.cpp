@@ -76,18 +76,13 @@ class Doorman::Loop {
     return Error{ErrorCode::kIo, "cannot listen on " + options_.address + ": " + failure.message()};
   }
   void run() {
-    for (Door& door : doors_) accept_on_loop(door);
+    for (tcp::acceptor& door : doors_) accept_on_loop(door);
     context_.run();
   }
   void stop() { context_.stop(); }
   [[nodiscard]] int port() const { return port_; }
 
  private:
-  struct Door {
-    explicit Door(asio::io_context& context) : acceptor(context), breath(context) {}
-    tcp::acceptor acceptor;
-    asio::steady_timer breath;
-  };
   struct Visitor {
     explicit Visitor(tcp::socket from) : socket(std::move(from)), patience(socket.get_executor()) {}
     tcp::socket socket;
@@ -100,23 +95,23 @@ class Doorman::Loop {
   // A name may have several addresses: they have one port.
   void listen_at(tcp::endpoint endpoint, std::error_code& failure) {
     if (endpoint.port() == 0) endpoint.port(static_cast<std::uint16_t>(port_));
-    Door& door = doors_.emplace_back(context_);
-    door.acceptor.open(endpoint.protocol(), failure);
-    if (!failure) door.acceptor.set_option(tcp::acceptor::reuse_address(true), failure);
-    if (!failure) door.acceptor.bind(endpoint, failure);
-    if (!failure) door.acceptor.listen(asio::socket_base::max_listen_connections, failure);
-    if (!failure) port_ = door.acceptor.local_endpoint(failure).port();
+    tcp::acceptor& door = doors_.emplace_back(context_);
+    door.open(endpoint.protocol(), failure);
+    if (!failure) door.set_option(tcp::acceptor::reuse_address(true), failure);
+    if (!failure) door.bind(endpoint, failure);
+    if (!failure) door.listen(asio::socket_base::max_listen_connections, failure);
+    if (!failure) port_ = door.local_endpoint(failure).port();
     if (failure) doors_.pop_back();
   }
 
-  void accept_on_loop(Door& door) {
-    door.acceptor.async_accept([this, &door](const std::error_code& failure, tcp::socket socket) {
+  void accept_on_loop(tcp::acceptor& door) {
+    door.async_accept([this, &door](const std::error_code& failure, tcp::socket socket) {
       if (!failure) {
         accept_on_loop(door);
         return admit_on_loop(std::move(socket));
       }
-      door.breath.expires_after(kBreath);
-      door.breath.async_wait([this, &door](const std::error_code&) { accept_on_loop(door); });
+      const auto breath = std::make_shared<asio::steady_timer>(context_, kBreath);
+      breath->async_wait([this, &door, breath](const std::error_code&) { accept_on_loop(door); });
     });
   }
 
@@ -200,7 +195,7 @@ class Doorman::Loop {
   const Welcome welcome_;
   const TurnAway turn_away_;
   asio::io_context context_{1};
-  std::list<Door> doors_;
+  std::list<tcp::acceptor> doors_;
   int port_ = 0;
   VisitorId next_ = 0;
   std::map<VisitorId, Visitor> visitors_;
