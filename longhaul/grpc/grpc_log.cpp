@@ -17,10 +17,14 @@ std::mutex& count_mutex() {
   return mutex;
 }
 
-// Under the mutex.
-FailedHandshakes& handshake_count() {
-  static FailedHandshakes failed;
-  return failed;
+// Both under the mutex.
+std::uint64_t& handshake_count() {
+  static std::uint64_t count = 0;
+  return count;
+}
+std::string& last_cause() {
+  static std::string cause;
+  return cause;
 }
 
 // All lines are dropped, but those of a server are counted.
@@ -36,13 +40,13 @@ void read_grpc_line(gpr_log_func_args* line) {
 
 void count_failed_handshake(const std::string& why) {
   const std::scoped_lock lock(count_mutex());
-  ++handshake_count().count;
-  handshake_count().last = why;
+  ++handshake_count();
+  last_cause() = why;
 }
 
 void take_over_grpc_log() {
   [[maybe_unused]] static const bool kIsTaken = [] {
-    (void)failed_handshakes();  // made before the first line comes
+    (void)last_failed_handshake();  // made before the first line comes
     gpr_set_log_function(read_grpc_line);
     gpr_set_log_verbosity(GPR_LOG_SEVERITY_DEBUG);  // failed handshakes are no more than that to it
     return true;
@@ -67,9 +71,14 @@ std::string handshake_failure(std::string_view grpc_text) {
   return "no agreement on TLS";
 }
 
-FailedHandshakes failed_handshakes() {
+std::uint64_t failed_handshakes() {
   const std::scoped_lock lock(count_mutex());
   return handshake_count();
+}
+
+std::string last_failed_handshake() {
+  const std::scoped_lock lock(count_mutex());
+  return last_cause();
 }
 
 }  // namespace longhaul

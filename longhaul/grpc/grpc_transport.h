@@ -37,11 +37,9 @@ class GrpcServer {
 };
 
 // Connections to the servers of this process that failed before there was a stream.
-struct FailedHandshakes {
-  std::uint64_t count = 0;
-  std::string last;  // why the last one did
-};
-FailedHandshakes failed_handshakes();
+std::uint64_t failed_handshakes();
+// The cause of the last one.
+std::string last_failed_handshake();
 
 // Dials `address`, one connection for each stream.
 std::unique_ptr<Connector> make_grpc_connector(std::string address,

@@ -41,10 +41,10 @@ Result<bool> HubService::run() {
 }
 
 void HubService::note_strangers() {
-  const FailedHandshakes failed = failed_handshakes();
-  if (failed.count == strangers_) return;
-  hub_.note_strangers(failed.count - strangers_, failed.last);
-  strangers_ = failed.count;
+  const std::uint64_t failed = failed_handshakes();
+  if (failed == strangers_) return;
+  hub_.note_strangers(failed - strangers_, last_failed_handshake());
+  strangers_ = failed;
 }
 
 void HubService::tell(const HubStatus& status, bool is_last) {
