@@ -20,11 +20,11 @@ Error strange_answer() {
   return {ErrorCode::kCorruptPayload, "the hub gave no answer that makes sense"};
 }
 
-ProbedRate probed_rate(std::uint64_t bytes, Seconds duration) {
-  const Seconds took = std::max(duration, Seconds(1e-6));
-  return {.rate = {.bytes_per_second = static_cast<double>(bytes) / took.count()},
-          .bytes = bytes,
-          .duration = took};
+// Its rate is finite, however fast it was.
+TransferSample sample_of(std::uint64_t bytes, Seconds duration) {
+  return {.bytes = static_cast<double>(bytes),
+          .duration = std::max(duration, Seconds(1e-6)),
+          .is_probe = true};
 }
 
 }  // namespace
@@ -77,16 +77,16 @@ Result<Seconds> LinkProbe::round_trip() {
 
 // The rate of the last transfer, which was the largest: by then the connection is up to speed.
 template <typename Transfer>
-Result<ProbedRate> LinkProbe::grown(const std::string& direction, Transfer transfer) {
+Result<TransferSample> LinkProbe::grown(const std::string& direction, Transfer transfer) {
   for (std::uint64_t bytes = kFirstBytes;; bytes *= kGrowth) {
     progress_(direction + ", " + bytes_text(bytes));
-    Result<ProbedRate> probed = transfer(bytes);
+    Result<TransferSample> probed = transfer(bytes);
     if (!probed.ok() || probed->duration >= kLongEnough || bytes * kGrowth > kMostProbeBytes)
       return probed;
   }
 }
 
-Result<ProbedRate> LinkProbe::send_up(std::uint64_t bytes) {
+Result<TransferSample> LinkProbe::send_up(std::uint64_t bytes) {
   for (std::uint64_t sent = 0; sent < bytes;) {
     Frame chunk = probe_chunk(bytes, sent);
     sent += chunk.chunk().data().size();
@@ -94,10 +94,10 @@ Result<ProbedRate> LinkProbe::send_up(std::uint64_t bytes) {
   }
   const Frame answer = LONGHAUL_TRY(next_frame());
   if (!answer.has_probed() || !(answer.probed().duration_s() >= 0)) return strange_answer();
-  return probed_rate(answer.probed().bytes(), Seconds(answer.probed().duration_s()));
+  return sample_of(answer.probed().bytes(), Seconds(answer.probed().duration_s()));
 }
 
-Result<ProbedRate> LinkProbe::ask_down(std::uint64_t bytes) {
+Result<TransferSample> LinkProbe::ask_down(std::uint64_t bytes) {
   Frame ask;
   ask.mutable_send_probe()->set_bytes(bytes);
   LONGHAUL_TRY(write(std::move(ask)));
@@ -114,7 +114,7 @@ Result<ProbedRate> LinkProbe::ask_down(std::uint64_t bytes) {
     }
     received += size;
   }
-  return probed_rate(received - first, clock_.now() - first_at);
+  return sample_of(received - first, clock_.now() - first_at);
 }
 
 // One at a time: the next one follows when this one has gone.

@@ -8,22 +8,21 @@
 
 #include "longhaul/base/clock.h"
 #include "longhaul/base/units.h"
+#include "longhaul/link/rate_estimator.h"
 #include "longhaul/transport/stream_mailbox.h"
 
 namespace longhaul {
 
-// As the receiver saw it.
-struct ProbedRate {
-  Bandwidth rate;
-  std::uint64_t bytes = 0;
-  Seconds duration{};
-};
-
 struct ProbedLink {
   Seconds round_trip{};  // the least
-  ProbedRate up;
-  ProbedRate down;
+  TransferSample up;     // each is the last and largest transfer of its direction
+  TransferSample down;
 };
+
+// Precondition: the transfer took some time.
+inline Bandwidth rate_of(const TransferSample& probed) {
+  return {.bytes_per_second = probed.bytes / probed.duration.count()};
+}
 
 class LinkProbe {
  public:
@@ -41,10 +40,10 @@ class LinkProbe {
  private:
   Status open(const std::string& name, const std::string& token);
   Result<Seconds> round_trip();
-  Result<ProbedRate> send_up(std::uint64_t bytes);
-  Result<ProbedRate> ask_down(std::uint64_t bytes);
+  Result<TransferSample> send_up(std::uint64_t bytes);
+  Result<TransferSample> ask_down(std::uint64_t bytes);
   template <typename Transfer>
-  Result<ProbedRate> grown(const std::string& direction, Transfer transfer);
+  Result<TransferSample> grown(const std::string& direction, Transfer transfer);
   Result<Frame> next_frame();
   Status write(Frame frame);
 

@@ -62,14 +62,14 @@ std::optional<Decision> decision_for(const ProbedLink& link, const PlanOptions& 
   const RoundSizes sizes(recipe.codec, work.elements, work.replicas);
   const Conditions all(work.replicas, ReplicaConditions{.compute = work.link.compute,
                                                         .latency = link.round_trip / 2,
-                                                        .up = link.up.rate,
-                                                        .down = link.down.rate});
+                                                        .up = rate_of(link.up),
+                                                        .down = rate_of(link.down)});
   return make_planner({.kind = recipe.planner, .plan = recipe.plan}, sizes)->first(all);
 }
 
-nlohmann::ordered_json rate_json(const ProbedRate& probed) {
-  return {{"bits_per_s", probed.rate.bytes_per_second * 8},
-          {"bytes", probed.bytes},
+nlohmann::ordered_json rate_json(const TransferSample& probed) {
+  return {{"bits_per_s", rate_of(probed).bytes_per_second * 8},
+          {"bytes", static_cast<std::uint64_t>(probed.bytes)},
           {"duration_s", probed.duration.count()}};
 }
 
@@ -93,9 +93,9 @@ nlohmann::ordered_json probe_json(const HubAccess& access, const ProbedLink& lin
   return json;
 }
 
-std::string rate_line(const ProbedRate& probed) {
-  return to_string(probed.rate) + " (" + bytes_text(probed.bytes) + " in " +
-         to_string(probed.duration) + ")\n";
+std::string rate_line(const TransferSample& probed) {
+  return to_string(rate_of(probed)) + " (" + bytes_text(static_cast<std::uint64_t>(probed.bytes)) +
+         " in " + to_string(probed.duration) + ")\n";
 }
 
 std::string probe_text(const ProbedLink& link, const std::optional<Decision>& decision) {
