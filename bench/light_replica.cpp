@@ -86,25 +86,23 @@ class LightReplica {
   Status run() {
     const std::unique_ptr<Connector> connector = make_grpc_connector(access_.address, access_.tls);
     HubClient client(client_options(), *connector, clock_);
-    const Result<Place> place =
-        patiently([&](Deadline deadline) { return client.place(deadline); });
-    if (!place.ok()) return place.error();
+    const Result<std::size_t> slot =
+        patiently([&](Deadline deadline) { return client.slot(deadline); });
+    if (!slot.ok()) return slot.error();
     Result<EngineOptions> engine = engine_options(task_.job, layers());
     if (!engine.ok()) return engine.error();
-    engine->slot = place->slot;
-    LightLearner learner(place->slot, task_.elements);
-    Book book(book_, place->slot, learner, client);
+    engine->slot = *slot;
+    LightLearner learner(*slot, task_.elements);
+    Book book(book_, *slot, learner, client);
     book.loses_returned = task_.loses_returned;
-    Replica replica({.engine = *engine,
-                     .workers = workers_,
-                     .clock = clock_,
-                     .step_time = step_time(place->slot)},
-                    book.learner(), client, book.exchange());
+    Replica replica(
+        {.engine = *engine, .workers = workers_, .clock = clock_, .step_time = step_time(*slot)},
+        book.learner(), client, book.exchange());
     learner.replica = &replica;
     Status started = patiently([&](Deadline deadline) { return replica.start(deadline); });
     if (!started.ok()) return started;
     book.watch(replica, engine->clip);
-    tell("started", {{"slot", place->slot}});
+    tell("started", {{"slot", *slot}});
     start_ = clock_.now();
     Status trained = train(replica);
     if (!trained.ok()) return trained;
@@ -116,7 +114,7 @@ class LightReplica {
         patiently([&](Deadline deadline) { return replica.finish(deadline); });
     if (!drained.ok()) return drained.error();
     book.finish();
-    tell("finished", {{"slot", place->slot},
+    tell("finished", {{"slot", *slot},
                       {"steps", replica.engine().steps_done()},
                       {"digest", digest_text(replica.engine().shared())},
                       {"time_s", Seconds(clock_.now() - start_).count()},

@@ -263,8 +263,7 @@ void ClientCore::on_welcome(const v1::Welcome& welcome, TimePoint now) {
   if (untold_) tell(*std::exchange(untold_, std::nullopt));
   if (is_leaving_) return leave();
   options_.slot = welcome.slot();  // to be the same one for a hub that was killed and knows nobody
-  news_.on_welcome({.slot = slot_, .replicas = welcome.replicas(), .run = welcome.run()},
-                   std::move(contributed).value());
+  news_.on_welcome(slot_, welcome.run(), std::move(contributed).value());
   for (std::size_t i = 0; i < options_.lanes; ++i) open_lane();
   if (welcome.probe()) send_probe(kProbeBytes);
 }

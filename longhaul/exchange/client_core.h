@@ -52,19 +52,13 @@ struct ClientOptions {
   std::optional<RoundId> own_until{};
 };
 
-// What the hub gave a replica.
-struct Place {
-  std::size_t slot = 0;
-  std::size_t replicas = 0;
-  std::uint64_t run = 0;
-};
-
 // What the training thread is told. Called from inside the core's functions.
 class ClientNews {
  public:
   virtual ~ClientNews() = default;
-  // `contributed`: the last of its updates that is in a round.
-  virtual void on_welcome(const Place& place, std::optional<Contribution> contributed) = 0;
+  // The hub gave it a slot in a run. `contributed`: the last of its updates that is in a round.
+  virtual void on_welcome(std::size_t slot, std::uint64_t run,
+                          std::optional<Contribution> contributed) = 0;
   virtual void on_enrolled(RoundId from, const Plan& plan) = 0;
   virtual void on_mean(Mean mean) = 0;       // nothing is returned yet
   virtual void on_restart(State state) = 0;  // what it has is replaced

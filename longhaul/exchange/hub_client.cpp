@@ -101,12 +101,12 @@ bool HubClient::wait_for(Deadline deadline, IsReady is_ready) {
   return is_here;
 }
 
-Result<Place> HubClient::place(Deadline deadline) {
+Result<std::size_t> HubClient::slot(Deadline deadline) {
   const MutexLock lock(mutex_);
-  if (!wait_for(deadline, [this]() REQUIRES(mutex_) { return place_ || failure_; }))
+  if (!wait_for(deadline, [this]() REQUIRES(mutex_) { return slot_ || failure_; }))
     return too_late("the hub did not answer");
   if (failure_) return *failure_;
-  return *place_;
+  return *slot_;
 }
 
 Result<std::optional<Plan>> HubClient::first_plan(Deadline deadline) {
@@ -258,10 +258,12 @@ std::vector<LinkNews> HubClient::take_link_news() {
   return std::exchange(link_news_, {});
 }
 
-void HubClient::on_welcome(const Place& place, std::optional<Contribution> contributed) {
+void HubClient::on_welcome(std::size_t slot, std::uint64_t run,
+                           std::optional<Contribution> contributed) {
   {
     const MutexLock lock(mutex_);
-    place_ = place;
+    slot_ = slot;
+    run_ = run;
     // Who has connected anew hears only of what came after the means at hand; it may still be doing
     // again the steps before.
     if (contributed && (!contributed_ || contributed->round > contributed_->round))

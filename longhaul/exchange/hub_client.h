@@ -29,8 +29,8 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
   HubClient(const HubClient&) = delete;
   HubClient& operator=(const HubClient&) = delete;
 
-  // Waits until the hub has let the replica in.
-  Result<Place> place(Deadline deadline);
+  // Waits until the hub has let the replica in, and returns its slot.
+  Result<std::size_t> slot(Deadline deadline);
   Result<std::optional<Plan>> first_plan(Deadline deadline) override;
 
   // While `round` is open, the hub waits for this replica.
@@ -90,7 +90,8 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
   template <typename IsReady>
   bool wait_for(Deadline deadline, IsReady is_ready) REQUIRES(mutex_);
 
-  void on_welcome(const Place& place, std::optional<Contribution> contributed) override;
+  void on_welcome(std::size_t slot, std::uint64_t run,
+                  std::optional<Contribution> contributed) override;
   void on_enrolled(RoundId from, const Plan& plan) override;
   void on_mean(Mean mean) override;
   void on_restart(State state) override;
@@ -107,7 +108,8 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
   std::shared_ptr<Mailbox<Command>> inbox_;  // shared: streams outlive it for a moment
   mutable Mutex mutex_;
   CondVar changed_;
-  std::optional<Place> place_ GUARDED_BY(mutex_);
+  std::optional<std::size_t> slot_ GUARDED_BY(mutex_);
+  std::uint64_t run_ GUARDED_BY(mutex_) = 0;  // 0: not known yet
   std::optional<Plan> first_plan_ GUARDED_BY(mutex_);
   std::optional<RoundId> enrolled_from_ GUARDED_BY(mutex_);
   std::optional<Contribution> contributed_ GUARDED_BY(mutex_);  // the last one that is in

@@ -91,7 +91,7 @@ void HubClient::save(State& checkpoint) const {
   const auto step = checkpoint.value<std::uint64_t>(kStep);
   LONGHAUL_CHECK(step.ok());
   const MutexLock lock(mutex_);
-  checkpoint.values[kRun] = place_ ? place_->run : 0;
+  checkpoint.values[kRun] = run_;
   checkpoint.values[kFirstStep] = first_step_;
   std::vector<std::uint64_t> sent;
   for (const auto& [round, update] : own_) {

@@ -56,18 +56,18 @@ Status TrainSession::join() {
   client_ = std::make_unique<HubClient>(std::move(client), connector_, clock_);
   duty_ =
       std::make_unique<EvaluationDuty>(options_.job.scenario.eval, workload_, *client_, observer_);
-  const Result<Place> place =
-      patiently([&](Deadline deadline) { return client_->place(deadline); });
-  if (!place.ok()) {
-    Error error = place.error();
+  const Result<std::size_t> slot =
+      patiently([&](Deadline deadline) { return client_->slot(deadline); });
+  if (!slot.ok()) {
+    Error error = slot.error();
     if (options_.checkpoint && error.code != ErrorCode::kDeadline)
       error.message += " (it goes on from " + options_.checkpoints.file.string() + ')';
     return error;
   }
-  const bool is_own = !options_.checkpoint || place->slot == wanted;
-  if (place->slot >= options_.job.scenario.replicas.size() || !is_own)
+  const bool is_own = !options_.checkpoint || *slot == wanted;
+  if (*slot >= options_.job.scenario.replicas.size() || !is_own)
     return Error{ErrorCode::kMismatch, "the hub gave a slot that is not this replica's"};
-  return begin(place->slot);
+  return begin(*slot);
 }
 
 Status TrainSession::begin(std::size_t slot) {

@@ -38,7 +38,8 @@ inline SharedBytes shared(ByteBuffer bytes) {
 }
 
 struct NewsBook final : ClientNews {
-  void on_welcome(const Place& /*place*/, std::optional<Contribution> told) override {
+  void on_welcome(std::size_t /*slot*/, std::uint64_t /*run*/,
+                  std::optional<Contribution> told) override {
     contributed = std::move(told);
   }
   void on_enrolled(RoundId from, const Plan& /*plan*/) override { enrolled.push_back(from.step); }
