@@ -247,8 +247,8 @@ int run(const Arguments& arguments) {
                                   .threads = std::max(1U, std::thread::hardware_concurrency()),
                                   .watcher = std::ref(seen)},
                                  clock, Log()));
-    const auto server = value_or_exit(
-        GrpcServer::start({.tls = keys ? std::optional(keys->of_hub()) : std::nullopt}, *hub));
+    const auto server = value_or_exit(GrpcServer::start(
+        hub->acceptor(), "127.0.0.1:0", keys ? std::optional(keys->of_hub()) : std::nullopt));
     std::vector<std::unique_ptr<Relay>> relays;
     std::vector<std::unique_ptr<BenchReplica>> replicas;
     for (std::size_t slot = 0; slot < arguments.replicas; ++slot) {

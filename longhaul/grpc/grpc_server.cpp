@@ -21,7 +21,7 @@ class ServerReactor final : public grpc::ServerBidiReactor<Frame, Frame> {
       : context_(context),
         stream_(std::make_shared<GrpcStream<ServerReactor>>(*this, std::move(peer_name))) {}
 
-  void accept(Acceptor& acceptor) { listener_ = acceptor.on_stream(handle_of(stream_)); }
+  void accept(const Acceptor& acceptor) { listener_ = acceptor(handle_of(stream_)); }
 
   void start_read() { StartRead(&incoming_); }
   void start_write(Frame frame) {
@@ -66,7 +66,7 @@ std::shared_ptr<grpc::ServerCredentials> server_credentials(const std::optional<
 
 class RunningServer final : public GrpcServer, private v1::Hub::CallbackService {
  public:
-  explicit RunningServer(Acceptor& acceptor) : acceptor_(acceptor) {}
+  explicit RunningServer(Acceptor acceptor) : acceptor_(std::move(acceptor)) {}
   ~RunningServer() override {
     doorman_.reset();
     // Streams that do not end by themselves are cut off.
@@ -76,7 +76,8 @@ class RunningServer final : public GrpcServer, private v1::Hub::CallbackService 
   RunningServer(const RunningServer&) = delete;
   RunningServer& operator=(const RunningServer&) = delete;
 
-  Status start(const Options& setup) {
+  Status start(const std::string& address, const std::optional<TlsKeys>& tls,
+               const Keepalive& keepalive) {
     grpc::ServerBuilder builder;
     builder.RegisterService(this);
     builder.SetMaxReceiveMessageSize(kMostFrameBytes);
@@ -85,22 +86,21 @@ class RunningServer final : public GrpcServer, private v1::Hub::CallbackService 
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMilliseconds);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1);  // on a connection
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(setup.keepalive.every));
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-                               milliseconds(setup.keepalive.patience));
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(keepalive.every));
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(keepalive.patience));
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // any number
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-                               milliseconds(setup.keepalive.every) / 2);
+                               milliseconds(keepalive.every) / 2);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMilliseconds);
     inside_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-        server_credentials(setup.tls));
+        server_credentials(tls));
     server_ = builder.BuildAndStart();
     if (server_ == nullptr)
-      return Error{ErrorCode::kIo, setup.tls ? "cannot serve: the keys are damaged"
-                                             : "cannot serve: gRPC does not start"};
+      return Error{ErrorCode::kIo, tls ? "cannot serve: the keys are damaged"
+                                       : "cannot serve: gRPC does not start"};
     doorman_ = LONGHAUL_TRY(Doorman::start(
-        {.address = setup.address, .is_tls = setup.tls.has_value()},
+        {.address = address, .is_tls = tls.has_value()},
         [this](int descriptor, const std::string& said) { let_in(descriptor, said); },
         count_failed_handshake));
     return Done{};
@@ -125,7 +125,7 @@ class RunningServer final : public GrpcServer, private v1::Hub::CallbackService 
     inside_->HandleNewConnection(&connection);
   }
 
-  Acceptor& acceptor_;
+  const Acceptor acceptor_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> inside_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Doorman> doorman_;
@@ -133,10 +133,12 @@ class RunningServer final : public GrpcServer, private v1::Hub::CallbackService 
 
 }  // namespace
 
-Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const Options& setup, Acceptor& acceptor) {
+Result<std::unique_ptr<GrpcServer>> GrpcServer::start(Acceptor acceptor, const std::string& address,
+                                                      const std::optional<TlsKeys>& tls,
+                                                      const Keepalive& keepalive) {
   keep_grpc_up();
-  auto server = std::make_unique<RunningServer>(acceptor);
-  LONGHAUL_TRY(server->start(setup));
+  auto server = std::make_unique<RunningServer>(std::move(acceptor));
+  LONGHAUL_TRY(server->start(address, tls, keepalive));
   return std::unique_ptr<GrpcServer>(std::move(server));
 }
 

@@ -24,13 +24,11 @@ struct Keepalive {
 // Serves until it is destroyed; then every stream ends.
 class GrpcServer {
  public:
-  struct Options {
-    std::string address = "127.0.0.1:0";  // port 0: the system chooses
-    std::optional<TlsKeys> tls;           // without: anyone who reaches the port
-    Keepalive keepalive = {};
-  };
-  // `acceptor` outlives the server.
-  static Result<std::unique_ptr<GrpcServer>> start(const Options& options, Acceptor& acceptor);
+  // Listens at `address`; port 0: the system chooses. Without `tls`: serves anyone who reaches the
+  // port.
+  static Result<std::unique_ptr<GrpcServer>> start(Acceptor acceptor, const std::string& address,
+                                                   const std::optional<TlsKeys>& tls,
+                                                   const Keepalive& keepalive = {});
   virtual ~GrpcServer() = default;
 
   [[nodiscard]] virtual int port() const = 0;

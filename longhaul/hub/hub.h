@@ -13,16 +13,20 @@
 
 namespace longhaul {
 
-class Hub final : public Acceptor {
+class Hub {
  public:
   // Goes on where an earlier hub was killed, if the directory of the options holds something.
   // `clock` outlives the hub.
   static Result<std::unique_ptr<Hub>> start(HubOptions options, const Clock& clock, const Log& log);
-  ~Hub() override;
+  ~Hub();
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
 
-  StreamListener on_stream(StreamPtr stream) override;
+  StreamListener on_stream(StreamPtr stream);
+  // For transports, which end before the hub.
+  [[nodiscard]] Acceptor acceptor() {
+    return [this](StreamPtr stream) { return on_stream(std::move(stream)); };
+  }
 
   // As of a moment ago; who is here, as of now.
   [[nodiscard]] HubStatus status() const;

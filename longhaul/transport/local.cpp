@@ -143,8 +143,8 @@ class LocalStream final : public Stream {
 
 }  // namespace
 
-LocalNetwork::LocalNetwork(Acceptor& acceptor, std::string peer_name)
-    : acceptor_(acceptor), peer_name_(std::move(peer_name)) {}
+LocalNetwork::LocalNetwork(Acceptor acceptor, std::string peer_name)
+    : acceptor_(std::move(acceptor)), peer_name_(std::move(peer_name)) {}
 
 LocalNetwork::~LocalNetwork() = default;
 
@@ -159,7 +159,7 @@ StreamPtr LocalNetwork::open(StreamListener listener) {
   }
   pair->listen(Pair::kReplica, std::move(listener));
   auto at_hub = std::make_shared<End>(pair, Pair::kHub, peer_name_);
-  pair->listen(Pair::kHub, acceptor_.on_stream(at_hub));
+  pair->listen(Pair::kHub, acceptor_(at_hub));
   return std::make_shared<End>(pair, Pair::kReplica, std::string());
 }
 

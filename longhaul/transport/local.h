@@ -12,8 +12,8 @@ namespace longhaul {
 
 class LocalNetwork final : public Connector {
  public:
-  // `acceptor` outlives the network; `peer_name` is what it is told of the streams' other end.
-  LocalNetwork(Acceptor& acceptor, std::string peer_name);
+  // `peer_name` is what it is told of the streams' other end.
+  LocalNetwork(Acceptor acceptor, std::string peer_name);
   ~LocalNetwork() override;
   LocalNetwork(const LocalNetwork&) = delete;
   LocalNetwork& operator=(const LocalNetwork&) = delete;
@@ -31,7 +31,7 @@ class LocalNetwork final : public Connector {
   class Pair;
   std::vector<std::shared_ptr<Pair>> pairs();
 
-  Acceptor& acceptor_;
+  const Acceptor acceptor_;
   const std::string peer_name_;
   Mutex mutex_;
   bool is_cut_ GUARDED_BY(mutex_) = false;

@@ -46,11 +46,8 @@ using StreamNews = std::variant<FrameWritten, StreamOpened, FrameArrived, Stream
 using StreamListener = std::function<void(StreamNews)>;
 
 // The hub's side: told of every stream that a peer opens; returns its listener, never nothing.
-class Acceptor {
- public:
-  virtual ~Acceptor() = default;
-  virtual StreamListener on_stream(StreamPtr stream) = 0;
-};
+// Called from threads of the transport. Its owner outlives the transport.
+using Acceptor = std::function<StreamListener(StreamPtr)>;
 
 // A replica's side: every call dials a connection of its own. Failures come as StreamClosed.
 class Connector {

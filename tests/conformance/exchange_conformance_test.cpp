@@ -64,7 +64,7 @@ class HubPeers final : public Peers {
     const std::span bytes = std::as_bytes(workload.initial_parameters());
     for (std::size_t slot = 0; slot < kPeers; ++slot) {
       const std::string name = "peer-" + std::to_string(slot);
-      networks_.push_back(std::make_unique<LocalNetwork>(*hub_, name));
+      networks_.push_back(std::make_unique<LocalNetwork>(hub_->acceptor(), name));
       clients_.push_back(std::make_unique<HubClient>(
           ClientOptions{.name = name,
                         .slot = slot,

@@ -9,10 +9,13 @@
 namespace longhaul {
 namespace {
 
+constexpr const char* kAnyPort = "127.0.0.1:0";
+
 // A server and its connector as one thing.
 class Served final : public Connector {
  public:
-  explicit Served(Acceptor& acceptor) : server_(GrpcServer::start({}, acceptor).value()) {}
+  explicit Served(const Acceptor& acceptor)
+      : server_(GrpcServer::start(acceptor, kAnyPort, std::nullopt).value()) {}
   StreamPtr open(StreamListener listener) override {
     return make_grpc_connector("127.0.0.1:" + std::to_string(server_->port()), std::nullopt)
         ->open(std::move(listener));
@@ -26,15 +29,15 @@ INSTANTIATE_TEST_SUITE_P(
     Grpc, TransportConformance,
     ::testing::Values(TransportUnderTest{
         .name = "plain",
-        .make = [](Acceptor& acceptor) { return std::make_unique<Served>(acceptor); }}),
+        .make = [](const Acceptor& acceptor) { return std::make_unique<Served>(acceptor); }}),
     [](const auto& transport) { return transport.param.name; });
 
 TEST(GrpcServer, APortThatIsTakenIsAnErrorThatSaysSo) {
   TestAcceptor acceptor;
-  const auto first = GrpcServer::start({}, acceptor);
+  const auto first = GrpcServer::start(acceptor.acceptor(), kAnyPort, std::nullopt);
   ASSERT_TRUE(first.ok());
   const std::string address = "127.0.0.1:" + std::to_string((*first)->port());
-  const auto second = GrpcServer::start({.address = address}, acceptor);
+  const auto second = GrpcServer::start(acceptor.acceptor(), address, std::nullopt);
   ASSERT_FALSE(second.ok());
   EXPECT_NE(second.error().message.find(address), std::string::npos);
 }
@@ -44,7 +47,9 @@ TEST(GrpcConnector, NobodyThereIsAnErrorThatNamesTheAddress) {
   int port = 0;
   {
     TestAcceptor acceptor;
-    port = GrpcServer::start({}, acceptor).value()->port();  // free again after this
+    port = GrpcServer::start(acceptor.acceptor(), kAnyPort, std::nullopt)
+               .value()
+               ->port();  // free again after this
   }
   const std::string address = "127.0.0.1:" + std::to_string(port);
   const StreamPtr stream = make_grpc_connector(address, std::nullopt)->open(ears_of(1, inbox));
@@ -58,7 +63,8 @@ TEST(GrpcKeepalive, AConnectionThatBreaksWithoutASoundEndsAtBothEnds) {
   constexpr Keepalive kShort{.every = Seconds(0.2), .patience = Seconds(0.3)};
   auto inbox = std::make_shared<TestInbox>();
   TestAcceptor acceptor;
-  const auto server = GrpcServer::start({.keepalive = kShort}, acceptor).value();
+  const auto server =
+      GrpcServer::start(acceptor.acceptor(), kAnyPort, std::nullopt, kShort).value();
   const RateTrace rate = RateTrace::constant(Bandwidth{.bytes_per_second = 1e7});
   const auto relay =
       Relay::start(static_cast<std::uint16_t>(server->port()), {.up = rate, .down = rate}).value();
@@ -81,7 +87,7 @@ TEST(GrpcKeepalive, AConnectionThatBreaksWithoutASoundEndsAtBothEnds) {
 TEST(GrpcConnector, AConnectionThatBreaksAfterTheHubWasHeardIsToldAsSuch) {
   auto inbox = std::make_shared<TestInbox>();
   TestAcceptor acceptor;
-  const auto server = GrpcServer::start({}, acceptor).value();
+  const auto server = GrpcServer::start(acceptor.acceptor(), kAnyPort, std::nullopt).value();
   const RateTrace rate = RateTrace::constant(Bandwidth{.bytes_per_second = 1e7});
   auto relay =
       Relay::start(static_cast<std::uint16_t>(server->port()), {.up = rate, .down = rate}).value();
@@ -104,7 +110,7 @@ TEST(GrpcConnector, AConnectionThatBreaksAfterTheHubWasHeardIsToldAsSuch) {
 // A few bytes may stand for a thousand times as many, and gRPC counts them when they are there.
 TEST(GrpcServer, DoesNotInflateWhatItIsSent) {
   TestAcceptor acceptor;
-  const auto server = GrpcServer::start({}, acceptor).value();
+  const auto server = GrpcServer::start(acceptor.acceptor(), kAnyPort, std::nullopt).value();
   const auto peer = send_compressed(server->port());
   const StreamPtr at_hub = acceptor.inbox->next<StreamOpened>().value();
   at_hub->read();
@@ -114,7 +120,7 @@ TEST(GrpcServer, DoesNotInflateWhatItIsSent) {
 TEST(GrpcServer, EndsStreamsThatAreOpenWhenItGoes) {
   auto inbox = std::make_shared<TestInbox>();
   TestAcceptor acceptor;
-  auto server = GrpcServer::start({}, acceptor).value();
+  auto server = GrpcServer::start(acceptor.acceptor(), kAnyPort, std::nullopt).value();
   const StreamPtr stream =
       make_grpc_connector("127.0.0.1:" + std::to_string(server->port()), std::nullopt)
           ->open(ears_of(1, inbox));

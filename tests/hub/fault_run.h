@@ -164,7 +164,7 @@ class FaultRun {
     replicas_.resize(setup_.replicas);
     is_cut_[slot] = false;
     saved_.resize(setup_.replicas);
-    replicas_[slot] = std::make_unique<TestReplica>(setup_, slot, board_, saved_[slot]);
+    replicas_[slot] = std::make_unique<TestReplica>(setup_, slot, board_.acceptor(), saved_[slot]);
   }
 
   HubRunOptions setup_;

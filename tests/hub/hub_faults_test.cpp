@@ -23,7 +23,7 @@ class HubFaults : public ::testing::Test {
   }
   void add(std::size_t slot) {
     replicas_.resize(std::max(replicas_.size(), slot + 1));
-    replicas_[slot] = std::make_unique<TestReplica>(options_, slot, *hub_);
+    replicas_[slot] = std::make_unique<TestReplica>(options_, slot, hub_->acceptor());
   }
   bool reaches(std::uint64_t round) {
     return soon([&] { return hub_->status().next_round >= round; });
@@ -96,7 +96,7 @@ TEST_F(HubFaults, AReplicaThatComesLateHasTheHubsStateOnceItHasStarted) {
   replicas_[1].reset();
   HubRunOptions only_starts = options_;
   only_starts.steps = 0;
-  TestReplica late(only_starts, 1, *hub_);
+  TestReplica late(only_starts, 1, hub_->acceptor());
   late.wait();
   ASSERT_FALSE(late.failure()) << late.failure()->message;
   EXPECT_GE(late.engine().steps_done(), 100U);
@@ -145,7 +145,7 @@ TEST_F(HubFaults, AHubThatIsKilledGoesOnFromItsJournal) {
     board.connect(hub_.get());
     std::vector<std::unique_ptr<TestReplica>> replicas;
     for (std::size_t i = 0; i < options_.replicas; ++i)
-      replicas.push_back(std::make_unique<TestReplica>(options_, i, board));
+      replicas.push_back(std::make_unique<TestReplica>(options_, i, board.acceptor()));
     for (const std::uint64_t round : {30U, 100U, 500U}) {
       ASSERT_TRUE(reaches(round));
       board.connect(nullptr);

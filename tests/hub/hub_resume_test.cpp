@@ -24,7 +24,7 @@ class ResumeRun {
   explicit ResumeRun(HubRunOptions setup) : setup_(std::move(setup)) {
     start_hub();
     for (std::size_t slot = 0; slot < setup_.replicas; ++slot)
-      replicas_.push_back(std::make_unique<TestReplica>(setup_, slot, board_));
+      replicas_.push_back(std::make_unique<TestReplica>(setup_, slot, board_.acceptor()));
   }
   ~ResumeRun() {
     replicas_.clear();
@@ -55,7 +55,8 @@ class ResumeRun {
     return saved;
   }
   void come_back(std::size_t slot, Saved saved) {
-    replicas_[slot] = std::make_unique<TestReplica>(setup_, slot, board_, std::move(saved));
+    replicas_[slot] =
+        std::make_unique<TestReplica>(setup_, slot, board_.acceptor(), std::move(saved));
   }
   void kill_and_resume_all(const std::function<void()>& between) {
     std::vector<Saved> saved;

@@ -214,7 +214,7 @@ class LedgerLearner final : public Learner {
 class TestReplica {
  public:
   // `saved`: it goes on from there.
-  TestReplica(const HubRunOptions& options, std::size_t slot, Acceptor& hub,
+  TestReplica(const HubRunOptions& options, std::size_t slot, Acceptor hub,
               std::optional<Saved> saved = {})
       : options_(options),
         slot_(slot),
@@ -224,7 +224,7 @@ class TestReplica {
         workload_(options.elements),
         learner_(workload_.make_learner(slot), engine_setup_of(options), options.ledger, slot,
                  options.has_unequal_passes ? static_cast<std::uint32_t>(slot) + 1 : 1),
-        network(hub, name_),
+        network(std::move(hub), name_),
         client_(client_options(), network, clock_),
         exchange_(client_, options.ledger, slot),
         log_(options.sent_logs.empty() ? nullptr

@@ -25,7 +25,7 @@ TEST_P(HubRecipes, AllReplicasEndWithTheSameSharedModel) {
   const std::unique_ptr<Hub> hub = hub_for(options, clock);
   std::vector<std::unique_ptr<TestReplica>> replicas;
   for (std::size_t i = 0; i < options.replicas; ++i)
-    replicas.push_back(std::make_unique<TestReplica>(options, i, *hub));
+    replicas.push_back(std::make_unique<TestReplica>(options, i, hub->acceptor()));
   for (const auto& replica : replicas) replica->wait();
   for (const auto& replica : replicas) {
     ASSERT_FALSE(replica->failure()) << replica->failure()->message;
@@ -62,7 +62,7 @@ TEST(Hub, GivesTheBitsOfTheSimulatedNetwork) {
     const std::unique_ptr<Hub> hub = hub_for(options, clock);
     std::vector<std::unique_ptr<TestReplica>> replicas;
     for (std::size_t i = 0; i < options.replicas; ++i)
-      replicas.push_back(std::make_unique<TestReplica>(options, i, *hub));
+      replicas.push_back(std::make_unique<TestReplica>(options, i, hub->acceptor()));
     for (const auto& replica : replicas) replica->wait();
     EXPECT_EQ(replicas[0]->digest(), digest_of(cluster.replicas[0].engine->shared())) << recipe;
   }

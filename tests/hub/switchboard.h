@@ -9,12 +9,14 @@
 
 namespace longhaul::testing {
 
-class Switchboard final : public Acceptor {
+class Switchboard {
  public:
-  StreamListener on_stream(StreamPtr stream) override {
-    const MutexLock lock(mutex_);
-    if (hub_ != nullptr) return hub_->on_stream(std::move(stream));
-    return [](const StreamNews& /*what*/) {};
+  [[nodiscard]] Acceptor acceptor() {
+    return [this](StreamPtr stream) -> StreamListener {
+      const MutexLock lock(mutex_);
+      if (hub_ != nullptr) return hub_->on_stream(std::move(stream));
+      return [](const StreamNews& /*what*/) {};
+    };
   }
   // None: streams end at once.
   void connect(Hub* hub) {

@@ -81,7 +81,7 @@ class TrainSessionTest : public ::testing::Test {
 
   // Runs a session to its end, and returns the digest of its model.
   std::uint64_t run(SessionOptions options, NotingObserver& observer, Ending ending) {
-    LocalNetwork network(*hub_, "one");
+    LocalNetwork network(hub_->acceptor(), "one");
     TrainSession session(std::move(options), workload_, network, clock_, observer);
     const Result<Ending> ended = session.run();
     EXPECT_TRUE(ended.ok()) << ended.error().message;

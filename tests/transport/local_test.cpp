@@ -7,12 +7,14 @@
 namespace longhaul {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(
-    Local, TransportConformance,
-    ::testing::Values(TransportUnderTest{
-        .name = "local",
-        .make = [](Acceptor& acceptor) { return std::make_unique<LocalNetwork>(acceptor, "me"); }}),
-    [](const auto& transport) { return transport.param.name; });
+INSTANTIATE_TEST_SUITE_P(Local, TransportConformance,
+                         ::testing::Values(TransportUnderTest{
+                             .name = "local",
+                             .make =
+                                 [](const Acceptor& acceptor) {
+                                   return std::make_unique<LocalNetwork>(acceptor, "me");
+                                 }}),
+                         [](const auto& transport) { return transport.param.name; });
 
 Frame numbered(std::uint64_t id) {
   Frame frame;
@@ -30,7 +32,7 @@ class LocalFaults : public ::testing::Test {
   TestInbox& hub() { return *acceptor_.inbox; }
 
   TestAcceptor acceptor_;
-  LocalNetwork network_{acceptor_, "me"};
+  LocalNetwork network_{acceptor_.acceptor(), "me"};
   std::shared_ptr<TestInbox> replica_ = std::make_shared<TestInbox>();
   StreamPtr replica_stream_;
   StreamPtr hub_stream_;

@@ -45,18 +45,19 @@ inline StreamListener ears_of(StreamId id, std::shared_ptr<TestInbox> inbox) {
       id, [inbox = std::move(inbox)](StreamEvent event) { inbox->put(std::move(event)); });
 }
 
-class TestAcceptor final : public Acceptor {
- public:
-  StreamListener on_stream(StreamPtr stream) override {
-    inbox->put({.stream = 1, .what = StreamOpened(std::move(stream))});
-    return ears_of(1, inbox);
+struct TestAcceptor {
+  [[nodiscard]] Acceptor acceptor() const {
+    return [inbox = inbox](StreamPtr stream) {
+      inbox->put({.stream = 1, .what = StreamOpened(std::move(stream))});
+      return ears_of(1, inbox);
+    };
   }
   std::shared_ptr<TestInbox> inbox = std::make_shared<TestInbox>();
 };
 
 struct TransportUnderTest {
   std::string name;
-  std::function<std::unique_ptr<Connector>(Acceptor&)> make;
+  std::function<std::unique_ptr<Connector>(const Acceptor&)> make;
 };
 
 class TransportConformance : public ::testing::TestWithParam<TransportUnderTest> {
@@ -67,7 +68,7 @@ class TransportConformance : public ::testing::TestWithParam<TransportUnderTest>
     return frame;
   }
   void SetUp() override {
-    connector_ = GetParam().make(acceptor_);
+    connector_ = GetParam().make(acceptor_.acceptor());
     replica_stream_ = connector_->open(ears_of(2, replica_));
   }
   // The hub learns of a stream at the latest with its first frame.

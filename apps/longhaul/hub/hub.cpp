@@ -94,9 +94,9 @@ void tell_listening(const HubCommandOptions& arguments, int port, std::size_t aw
 
 // Precondition: hub_options() accepted the arguments. False: it was interrupted.
 Result<bool> serve(const HubCommandOptions& arguments, const v1::Task& task, HubOptions options) {
-  GrpcServer::Options server_options{.address = arguments.listen};
+  std::optional<TlsKeys> tls;
   if (!arguments.keys.empty()) {
-    server_options.tls = LONGHAUL_TRY(access::load_hub_keys(arguments.keys, access::wall_now()));
+    tls = LONGHAUL_TRY(access::load_hub_keys(arguments.keys, access::wall_now()));
     options.admit = admission_by(arguments.keys);
   }
   const auto directory = LONGHAUL_TRY(own_directory(arguments.directory));
@@ -113,7 +113,8 @@ Result<bool> serve(const HubCommandOptions& arguments, const v1::Task& task, Hub
   options.threads = all_cores();
   options.watcher = HubWatcher(lines, arguments.tells_rounds, log);
   const std::unique_ptr<Hub> hub = LONGHAUL_TRY(Hub::start(std::move(options), clock, log));
-  const std::unique_ptr<GrpcServer> server = LONGHAUL_TRY(GrpcServer::start(server_options, *hub));
+  const std::unique_ptr<GrpcServer> server =
+      LONGHAUL_TRY(GrpcServer::start(hub->acceptor(), arguments.listen, tls));
   LONGHAUL_TRY(arguments.directory.empty() ? Done{} : write_task(arguments.directory, task));
   tell_listening(arguments, server->port(), hub->status().is_started ? 0 : start_with, log);
   return HubService(*hub, arguments, task, steps, lines).run();
