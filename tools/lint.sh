@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Formatting, layering, clang-tidy; prints the word counts. --check (default) fails on any finding; --fix repairs formatting first.
+# Formatting, layering, the table of nouns, clang-tidy; prints the word counts. --check (default) fails on any finding; --fix
+# repairs formatting and the table first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 mode=${1:---check}
 case $mode in
   --check) format=(clang-format --dry-run --Werror) ;;
-  --fix) format=(clang-format -i) ;;
+  --fix) format=(clang-format -i) && tools/list_nouns.py --fix ;;
   *)
     echo "usage: tools/lint.sh [--check|--fix]" >&2
     exit 2
@@ -29,6 +30,7 @@ tools/check_layers.py
 echo "lint: words"
 tools/count_words.py --self-test
 tools/count_words.py
+tools/list_nouns.py --check
 
 echo "lint: clang-tidy"
 [[ build/tidy/build.ninja -nt CMakePresets.json ]] || cmake --preset tidy > /dev/null

@@ -7,6 +7,7 @@
 
 namespace longhaul::trainer {
 
+// The shape of a model's inputs, and the number of answers.
 // Images have channels. Text has none, and its classes are the vocabulary.
 struct InputShape {
   std::int64_t channels = 1;

@@ -20,6 +20,7 @@ namespace longhaul::trainer {
 // per sample or one per position).
 using Batch = torch::data::Example<>;
 
+// Samples to train or to test with.
 // Constant after it was made; any number of threads may read.
 struct Examples {
   std::vector<std::uint8_t> labels;  // one per sample

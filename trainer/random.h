@@ -18,6 +18,7 @@ enum class Draws : std::uint64_t {
   kDropout = 5,
 };
 
+// Random numbers that are the same on every machine.
 // xoshiro256** seeded by splitmix64.
 class Random {
  public:

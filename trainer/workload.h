@@ -36,6 +36,7 @@ struct WorkloadOptions {
 // The model and the data of a scenario, with one thread for all.
 WorkloadOptions workload_options(const Scenario& scenario, std::uint64_t seed);
 
+// A torch model and its data.
 // Everything is a function of the options: equal options give equal bits, whatever runs beside
 // them. Workloads of one process have the same gradient_threads.
 class TorchWorkload final : public Workload {

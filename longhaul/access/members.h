@@ -14,6 +14,7 @@
 
 namespace longhaul::access {
 
+// A replica that was invited.
 struct Member {
   std::string name;
   std::string token_sha256;  // of the token's 64 hex digits; the token itself is in the invite only

@@ -19,6 +19,7 @@ Status check_name(std::string_view name);
 Result<std::string> normal_host(std::string_view host);
 bool is_ip(const std::string& normal_host);
 
+// A host and a port.
 struct Address {
   std::string host;  // normal
   std::uint16_t port = 0;

@@ -11,6 +11,7 @@
 
 namespace longhaul {
 
+// Bytes in several pieces, as one.
 // Copies share the bytes, which never change. Owners keep them alive.
 class ByteRope {
  public:

@@ -72,6 +72,7 @@ class ByteWriter {
   ByteBuffer buffer_;
 };
 
+// Reads numbers and bytes from a buffer, little-endian.
 // Reading past the end is our bug, not the peer's: callers compare with remaining() first.
 class ByteReader {
  public:

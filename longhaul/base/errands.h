@@ -12,6 +12,7 @@
 
 namespace longhaul {
 
+// Hands out errands.
 // Errands are done one at a time, in the order in which they were given.
 class Errands {
  public:

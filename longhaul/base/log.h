@@ -19,6 +19,7 @@ enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError, kOff };
 
 Result<LogLevel> parse_log_level(std::string_view text);  // debug info warning error off
 
+// Writes lines for people.
 // Copies are cheap and write to the same place. Callable from every thread; a line is never torn.
 class Log {
  public:

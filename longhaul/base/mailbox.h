@@ -12,6 +12,7 @@
 
 namespace longhaul {
 
+// A bounded queue between threads.
 // Every function may be called from every thread. Values come out in the order in which they went
 // in; what was accepted before close() can still be taken after it.
 template <typename T>

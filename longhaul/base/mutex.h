@@ -48,6 +48,7 @@ class SCOPED_CAPABILITY MutexLock {
   Mutex& mutex_;
 };
 
+// A condition variable for Mutex.
 // Waits have a predicate, which runs under the lock: cv.wait(mutex_, [this]() REQUIRES(mutex_) {
 // return is_ready_; }). The waits themselves are not analysed: clang cannot see that the
 // predicate's mutex is the one passed in.

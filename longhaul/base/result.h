@@ -40,6 +40,7 @@ inline Error corrupt_payload(std::string what) {
   return Error{ErrorCode::kCorruptPayload, std::move(what)};
 }
 
+// A value, or the error that stands in its place.
 // value() and error() may be called only on the side that is there; ok() tells which.
 template <typename T>
 class [[nodiscard]] Result {

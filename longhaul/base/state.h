@@ -18,6 +18,7 @@
 
 namespace longhaul {
 
+// Named tensors, values and bytes that outlive a process.
 struct State {
   std::map<std::string, std::vector<float>, std::less<>> tensors;
   std::map<std::string, ByteBuffer, std::less<>> blobs;

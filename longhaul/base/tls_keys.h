@@ -5,6 +5,7 @@
 
 namespace longhaul {
 
+// The keys of one end of a TLS connection.
 // PEM texts.
 struct TlsKeys {
   std::string authority;    // whose certificates are accepted

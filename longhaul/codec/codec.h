@@ -59,6 +59,7 @@ constexpr std::uint64_t seed_of_round(std::uint64_t seed, std::uint64_t step,
   return seed * 0x9E3779B97F4A7C15U + step + part * 0xC2B2AE3D27D4EB4FU;
 }
 
+// Turns updates into payloads.
 // Every codec conserves: what its payload decodes to plus what it leaves in the residual is what
 // came in, to rounding. Payloads do not depend on the number of threads or on the CPU. Values must
 // be finite: first_non_finite() tells, in a pass that the engine makes anyway.
@@ -86,6 +87,7 @@ class Codec {
   [[nodiscard]] virtual bool shares_state() const { return false; }
 };
 
+// The ways to choose the elements that are sent.
 enum class CodecKind : std::uint8_t {
   kDense,
   kTopK,
@@ -101,6 +103,7 @@ enum class CodecKind : std::uint8_t {
 // By the keep ratio that it is given.
 bool drops_elements(CodecKind kind);
 
+// A codec as recipes name it: its kind, its value format, its rank.
 struct CodecOptions {
   CodecKind kind = CodecKind::kDense;
   ValueFormat values = ValueFormat::kFp32;

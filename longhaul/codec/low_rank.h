@@ -10,6 +10,7 @@
 
 namespace longhaul {
 
+// Sends layers as products of two thin matrices.
 // kLowRank: each replica for itself, by one step of power iteration that starts from the last one's
 // result.
 //

@@ -22,6 +22,7 @@ namespace longhaul {
 inline constexpr std::uint8_t kWireVersion = 1;
 inline constexpr std::size_t kPayloadHeaderBytes = 32;
 
+// The form of a payload's body.
 enum class PayloadKind : std::uint8_t {
   kDense = 1,         // every element
   kSparse = 2,        // positions and values
@@ -30,6 +31,7 @@ enum class PayloadKind : std::uint8_t {
   kLowRank = 5,       // factors per matrix
 };
 
+// The first bytes of every payload.
 struct PayloadHeader {
   PayloadKind kind = PayloadKind::kDense;
   ValueFormat format = ValueFormat::kFp32;

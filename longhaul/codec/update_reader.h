@@ -11,6 +11,7 @@
 
 namespace longhaul {
 
+// Reads an update tile by tile, without storing it.
 // For one thread. A residual is read where it stands. A difference is formed in a scratch; what was
 // announced is decoded tile by tile, so pieces in ascending order are the cheapest. A piece lies in
 // one tile.

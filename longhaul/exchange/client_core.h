@@ -26,6 +26,7 @@
 
 namespace longhaul {
 
+// A replica as it introduces itself to the hub, and where it stands.
 struct ClientOptions {
   std::string name;
   std::string token;

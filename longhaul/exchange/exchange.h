@@ -30,6 +30,7 @@ struct Update {
 // Payloads of updates that a replica has submitted; empty: nothing was to be sent.
 using SentUpdates = std::map<RoundId, ByteBuffer>;
 
+// The mean of a round, as a replica collects it.
 struct Mean {
   RoundId round;
   // The mean of every element. Null: the mean is the sum of `terms` in their order, and summing

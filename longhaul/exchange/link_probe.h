@@ -13,6 +13,7 @@
 
 namespace longhaul {
 
+// Both directions of a link that was probed.
 struct ProbedLink {
   Seconds round_trip{};  // the least
   TransferSample up;     // each is the last and largest transfer of its direction

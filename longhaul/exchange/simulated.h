@@ -24,6 +24,7 @@ namespace longhaul {
 
 struct State;
 
+// A replica of the simulated network: its link, and its weight in means.
 struct SimulatedPeer {
   LinkModel link;
   float weight = 1.0F;

@@ -27,6 +27,7 @@
 
 namespace longhaul {
 
+// A round that closed, a start or a score, for those who watch.
 // For those who watch.
 struct RoundNews {
   RoundOutcome outcome;
@@ -35,6 +36,7 @@ struct RoundNews {
   std::optional<v1::Evaluation> evaluation{};  // no round has closed: the shared model was scored
 };
 
+// The run that a hub serves, and its limits.
 struct HubOptions {
   TrainingOptions training;
   v1::Task task;                  // what replicas are told before they join
@@ -53,6 +55,7 @@ struct HubOptions {
   std::function<void(const RoundNews&)> watcher{};
 };
 
+// The state of a hub and its run, for people and for `status`.
 struct HubStatus {
   std::uint64_t run = 0;
   bool is_started = false;

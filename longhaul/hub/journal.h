@@ -35,6 +35,7 @@ struct Contributor {
   bool operator==(const Contributor&) const = default;
 };
 
+// A round as the journal keeps it.
 struct JournalRound {
   RoundId id;
   RoundId from;              // no other round closed from this one on, up to its own

@@ -19,6 +19,7 @@
 
 namespace longhaul {
 
+// The training that a hub keeps the model of.
 struct TrainingOptions {
   EngineOptions engine;        // as the replicas have it
   std::uint64_t steps = 0;     // of the run; 0: until it is told

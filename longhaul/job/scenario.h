@@ -74,6 +74,7 @@ struct EvalOptions {
   std::size_t samples = 2000;
 };
 
+// The table [link] of a scenario.
 // The Markov model of rates, where a link names no trace file: `markov_spread` above 0 turns it on.
 struct LinkOptions {
   Bandwidth up = Bandwidth::from_bits_per_second(1e9);

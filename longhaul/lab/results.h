@@ -17,6 +17,7 @@ namespace longhaul::lab {
 // The use that a replica made of a time span.
 enum class Activity : std::uint8_t { kCompute, kSend, kReceive, kWait };
 
+// A stretch of a replica's time line.
 // For the time line: what one replica did from `begin` to `end`.
 struct Span {
   std::size_t replica = 0;

@@ -14,6 +14,7 @@
 
 namespace longhaul::lab {
 
+// One run of the lab: its recipe, its seed, its callbacks.
 struct RunOptions {
   std::string recipe;  // "dd-ef-sgd:delay_steps=3"
   std::uint64_t seed = 1;

@@ -23,6 +23,7 @@ constexpr Seconds kTrustedDuration{0.02};
 // Nor are they busy for this long: what takes so long tells, however few bytes it has.
 constexpr Seconds kMostBusy{0.25};
 
+// Estimates the rate of a link from the transfers that passed.
 // Follows a rate that halves or doubles within two samples, and ignores jitter. The level jumps
 // when a second sample confirms the first.
 class RateEstimator {

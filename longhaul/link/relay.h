@@ -14,6 +14,7 @@ namespace longhaul {
 
 class RelayLoop;
 
+// A link between real processes: it forwards bytes at the rate and with the latency of a model.
 // All connections that are made to port() on 127.0.0.1 share the two lines of the link. They take
 // turns in small slices, so a ping does not wait behind bulk data. Each line queues max(64 KiB,
 // twice bandwidth × loop latency); then the relay stops reading and TCP holds the sender back. A

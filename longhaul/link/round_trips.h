@@ -9,6 +9,7 @@
 
 namespace longhaul {
 
+// Finds the latency of a path from the round trips of pings.
 // The least of the last half minute: a message may wait behind others, for a while even every one
 // of them, and a path may become longer.
 class RoundTrips {

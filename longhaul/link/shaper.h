@@ -18,6 +18,7 @@ namespace longhaul {
 inline constexpr std::size_t kMinSliceBytes = 256;
 inline constexpr std::size_t kMaxSliceBytes = 4096;
 
+// Delays bytes as a line would.
 // Times are on the caller's clock and must not go back from one call to the next. A slice starts
 // when the one before it has passed, however late the caller looks: no time of the line is lost.
 class Shaper {

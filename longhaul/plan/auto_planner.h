@@ -35,6 +35,7 @@ constexpr std::size_t kMostChangesAMinute = 5;
 // to the same course of training.
 std::vector<double> round_ratios(const RatioRange& limits);
 
+// Chooses ratio, delay, period and merge rule together, from what it measures.
 class AutoPlanner final : public Planner {
  public:
   // With the kind kFrozen it keeps its first choice.

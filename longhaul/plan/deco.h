@@ -23,6 +23,7 @@ std::optional<double> convergence_turn(int delay_steps);
 std::optional<double> largest_hidden_ratio(const Paces& paces, const RoundSizes& sizes,
                                            int delay_steps);
 
+// A plan, and why it was chosen.
 struct Decision {
   Plan plan;
   Seconds step_time{};         // predicted

@@ -28,6 +28,7 @@ class StepTimer {
   int steps_ = 0;
 };
 
+// The link and the computing time of a replica, as they were measured.
 // Of one replica. Rates come from transfers, of which there is at least one in each direction
 // before anyone plans.
 struct Measured {

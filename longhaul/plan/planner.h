@@ -16,6 +16,7 @@
 
 namespace longhaul {
 
+// The planners that a recipe can name.
 enum class PlannerKind : std::uint8_t {
   kNone,         // the recipe's plan, for ever
   kDeco,         // DeCo's ratio and delay with the recipe's merge rule
@@ -40,6 +41,7 @@ struct RoundFacts {
 double agreement_of(std::span<const double> weights, std::span<const double> squares,
                     double mean_square);
 
+// The plan to begin with, and the planner's bounds.
 struct PlannerOptions {
   PlannerKind kind = PlannerKind::kNone;
   Plan plan;                   // the recipe's: where a planner leaves a knob alone, it stands here
@@ -48,6 +50,7 @@ struct PlannerOptions {
   std::size_t steps = 0;       // of the run; 0: unknown
 };
 
+// Chooses the plan of a run and changes it.
 // This one keeps the recipe's plan for ever. Others move it.
 class Planner {
  public:

@@ -12,6 +12,7 @@
 
 namespace longhaul {
 
+// Learns what a round costs beside its bytes.
 // A step is as long as the slower of two: computing and `work` spread over a period, and the loop
 // with `wait` in it. So a measured step bounds both from above, and at least one of them is equal
 // to its bound. Where rounds overlap, what is missing is taken for work, which delay does not hide;

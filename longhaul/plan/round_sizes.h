@@ -12,6 +12,7 @@
 
 namespace longhaul {
 
+// The bytes of a round at one keep ratio.
 struct RoundSize {
   double keep_ratio = 1;
   double up = 0;    // bytes of one replica's update
@@ -19,6 +20,7 @@ struct RoundSize {
   WayDown way = WayDown::kDense;
 };
 
+// The keep ratios among which a planner chooses.
 struct RatioRange {
   double least = 0.0003;
   double most = 1.0;

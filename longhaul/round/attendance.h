@@ -8,6 +8,7 @@
 
 namespace longhaul {
 
+// Consecutive steps.
 struct StepRange {
   std::uint64_t first = 0;
   std::uint64_t last = 0;

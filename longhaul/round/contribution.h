@@ -10,6 +10,7 @@
 
 namespace longhaul {
 
+// A member's update in a round.
 // In a round, or to be in it when it closes. Those who ask a hub for the last contribution of a
 // replica are told its round and attendance.
 struct Contribution {

@@ -36,6 +36,7 @@ std::string_view name_of(Merge merge);
 std::vector<std::string> merge_names();
 Result<Merge> parse_merge(std::string_view name);
 
+// Keep ratio, delay, period and schedule of a run, for a time.
 struct Plan {
   double keep_ratio = 1.0;  // δ: share of the elements that is sent
   int delay_steps =
@@ -85,7 +86,7 @@ Result<Plan> plan_from_json(const nlohmann::ordered_json& object);
 void save_plan(const std::string& name, const Plan& plan, State& state);
 Result<Plan> load_plan(const std::string& name, const State& state);
 
-// Text: one knob of a plan, as tables show it.
+// One knob of a plan as text, as tables show it.
 struct PlanCell {
   std::string name;    // "delay"
   std::string symbol;  // "τ"; empty: none is in use

@@ -18,6 +18,7 @@
 
 namespace longhaul {
 
+// When a round may close.
 struct RoundOptions {
   std::size_t least = 1;  // members: with fewer of them no round closes
   double quorum = 1.0;    // share of the live members, above 0
@@ -32,6 +33,7 @@ enum class SubmitOutcome : std::uint8_t {
   kNotMember,  // the replica takes part from a later round on
 };
 
+// A round that closes, with the updates of its members.
 struct ClosingRound {
   RoundId round;
   std::vector<Contribution> members;  // in replica order: their weights make the divisor

@@ -20,11 +20,13 @@ enum class WayDown : std::uint8_t {
   kTwoWay,     // compressed again, with a residual of the mean's own (MeanCompressor)
 };
 
+// The form and the bytes in which one replica gets a mean.
 struct DownLoad {
   WayDown way = WayDown::kDense;
   std::size_t bytes = 0;
 };
 
+// The mean of a round, and its way to each replica.
 struct RoundMean {
   CheckedPayload payload;      // all of it: a union, or dense where that is smaller, or two-way
   std::vector<DownLoad> down;  // per member: the cheapest way for it

@@ -20,8 +20,9 @@
 
 namespace longhaul {
 
-// Of one replica; of its training thread. Stands between the engine on the one side, the learner
-// and the hub on the other, and passes everything on.
+// Notes all that a replica took and merged, for tests.
+// It belongs to the training thread of one replica. It stands between the engine on the one side,
+// the learner and the hub on the other, and passes everything on.
 class Book final : private Learner, private Exchange {
  public:
   // Adds to the file: several replicas and processes may do so. Each entry is in the file at once,

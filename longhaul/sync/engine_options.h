@@ -20,6 +20,7 @@ enum class LocalStep : std::uint8_t {
   kCallers,  // the caller: what the parameters have moved is the update
 };
 
+// Everything that an engine must know beside parameters and exchange.
 struct EngineOptions {
   Recipe recipe;
   LocalStep local_step = LocalStep::kOurs;

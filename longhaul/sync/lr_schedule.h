@@ -6,6 +6,7 @@
 
 namespace longhaul {
 
+// How a learning rate goes on after its peak.
 enum class LrShape : std::uint8_t { kConstant, kCosine };
 
 struct LrSchedule {

@@ -22,6 +22,7 @@
 
 namespace longhaul {
 
+// Says what is sent, where a replica stands, and what a mean does.
 // In a step: take and sent for each part that has a round, then (take_back and) merge for each
 // round that is due, then place. The parameters are always where gradients are computed.
 class MergeRule {

@@ -16,11 +16,13 @@ namespace longhaul {
 
 struct State;
 
+// The optimizers that replicas and means can have.
 enum class OptimizerKind : std::uint8_t { kSgd, kMomentum, kNesterov, kAdamW };
 
 // Can its steps be computed ahead, as Merge::kAhead needs?
 constexpr bool can_be_foreseen(OptimizerKind kind) { return kind != OptimizerKind::kAdamW; }
 
+// An optimizer and its constants.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kMomentum;
   float momentum = 0.9F;        // β1 of AdamW

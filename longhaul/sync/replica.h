@@ -42,6 +42,7 @@ struct StepFacts {
   std::optional<Replaced> replaced{};       // before it
 };
 
+// The loop of one replica.
 // With our local step (EngineOptions::local_step) the learner computes gradients. With the caller's
 // compute_gradient() makes the step itself: it moves the parameters, and gradient() is not asked
 // for. Such a replica never does a step again: docs/hub.md.

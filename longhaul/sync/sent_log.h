@@ -16,6 +16,7 @@
 
 namespace longhaul {
 
+// Keeps the updates that a replica has sent, on disk.
 // Survives the end of the process, not always that of the machine. Updates that are missing at its
 // end cost the residual (see stand_at()), and never count twice.
 class SentLog final : public Exchange {

@@ -11,14 +11,17 @@
 
 namespace longhaul {
 
+// The figure that a target is about.
 enum class Metric : std::uint8_t { kAccuracy, kLoss };
 std::string name_of(Metric metric);  // as scenarios and events write it
 
+// The metric and the value at which a run has reached its target.
 struct TargetOptions {
   Metric metric = Metric::kAccuracy;
   double value = 0;
 };
 
+// A score at a step.
 struct EvalPoint {
   std::size_t step = 0;  // steps done
   Seconds time{};        // since the start; in the lab, virtual
@@ -26,6 +29,7 @@ struct EvalPoint {
   double accuracy = 0;
 };
 
+// Step and time at which the target was reached.
 struct TargetReached {
   Seconds time{};
   double step = 0;

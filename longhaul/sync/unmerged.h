@@ -22,6 +22,7 @@ enum class Unit : std::uint8_t {
   kMove,      // parameters have moved by it
 };
 
+// A message of this replica whose mean has not been merged.
 struct UnmergedMessage {
   RoundId round;
   Unit unit = Unit::kGradient;

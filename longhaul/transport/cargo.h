@@ -20,8 +20,10 @@
 
 namespace longhaul {
 
+// The kinds of bulk data.
 enum class Cargo : std::uint8_t { kUpdate, kMean, kSnapshot, kProbe };
 
+// Names a transfer: its cargo, its round, its life.
 struct TransferId {
   Cargo cargo = Cargo::kUpdate;
   std::uint64_t step = 0;  // of the round; 0 for snapshots, any for probes
@@ -79,6 +81,7 @@ struct Arrival {
   Seconds duration{};
 };
 
+// Bounds of what a peer may send.
 struct CargoOptions {
   std::size_t most_bytes = 0;      // of a transfer
   std::size_t most_transfers = 0;  // that may be incomplete at once

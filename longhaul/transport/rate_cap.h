@@ -11,6 +11,7 @@
 
 namespace longhaul {
 
+// Holds bulk data below a rate.
 // Between two moments no more passes than the rate carries in that time, what it carries in kSaved,
 // and one chunk.
 class RateCap {

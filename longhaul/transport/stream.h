@@ -49,6 +49,7 @@ using StreamListener = std::function<void(StreamNews)>;
 // Called from threads of the transport. Its owner outlives the transport.
 using Acceptor = std::function<StreamListener(StreamPtr)>;
 
+// Opens streams to the hub.
 // A replica's side: every call dials a connection of its own. Failures come as StreamClosed.
 class Connector {
  public:

@@ -28,6 +28,7 @@ struct PlanCommandOptions {
   bool json = false;
 };
 
+// The options of `plan`, read and checked.
 struct PlanOptions {
   std::size_t elements = 0;
   std::size_t replicas = 0;
