@@ -33,8 +33,8 @@ using lab::RunResult;
 class Study {
  public:
   // `digest`: of the study. `checkpoint`: of a run that was interrupted.
-  Study(const std::vector<Scenario>& points, const LabCommandOptions& arguments,
-        std::string digest, std::optional<State> checkpoint, LabFiles& files)
+  Study(const std::vector<Scenario>& points, const LabCommandOptions& arguments, std::string digest,
+        std::optional<State> checkpoint, LabFiles& files)
       : points_(points),
         checkpoint_every_(arguments.checkpoint_every),
         digest_(std::move(digest)),

@@ -30,6 +30,8 @@ class StagedFile {
   static Result<StagedFile> write(const std::filesystem::path& path, std::string_view text);
   StagedFile(StagedFile&& other) noexcept
       : path_(std::move(other.path_)), staged_(std::exchange(other.staged_, {})) {}
+  StagedFile(const StagedFile&) = delete;
+  StagedFile& operator=(const StagedFile&) = delete;
   StagedFile& operator=(StagedFile&&) = delete;
   ~StagedFile();
 

@@ -346,7 +346,7 @@ ByteBuffer to_bytes(const State& state, const Shapes& shapes) {
   return file;
 }
 
-ByteRope to_rope(std::shared_ptr<const State> state) {
+ByteRope to_rope(const std::shared_ptr<const State>& state) {
   if constexpr (std::endian::native != std::endian::little)
     return std::make_shared<const ByteBuffer>(to_bytes(*state));
   const std::string header = header_of(*state, {});

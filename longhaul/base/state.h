@@ -49,7 +49,7 @@ using Shapes = std::map<std::string, std::vector<std::int64_t>, std::less<>>;
 ByteBuffer to_bytes(const State& state, const Shapes& shapes = {});
 
 // The bytes of to_bytes(), without a copy of tensors and blobs: the rope keeps the state.
-ByteRope to_rope(std::shared_ptr<const State> state);
+ByteRope to_rope(const std::shared_ptr<const State>& state);
 
 // Reads a file that to_bytes() wrote. Refuses one that is damaged or of another format: no byte
 // counts before the checksum of all of them was compared.

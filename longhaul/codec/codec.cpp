@@ -106,10 +106,10 @@ std::string CodecOptions::name() const {
 
 Result<CodecOptions> parse_codec(std::string_view name) {
   const std::string_view kind_name = name.substr(0, name.find('/'));
-  for (std::uint8_t i = 0; i < kCodecs.size(); ++i) {
+  for (std::size_t i = 0; i < kCodecs.size(); ++i) {
     const auto& [known, usual_format] = kCodecs[i];
     if (known != kind_name) continue;
-    CodecOptions spec{.kind = CodecKind{i}, .values = usual_format};
+    CodecOptions spec{.kind = static_cast<CodecKind>(i), .values = usual_format};
     if (kind_name.size() == name.size()) return spec;
     spec.values = LONGHAUL_TRY(parse_value_format(name.substr(kind_name.size() + 1)));
     if (allows(spec.kind, spec.values)) return spec;

@@ -61,7 +61,7 @@ void ClientCore::check(Work work, End end) {
   read_as_told();
   run_errand(errands_, std::move(work),
              [this, end = std::move(end), control = connection_->control_id,
-              restarts = connection_->restarts](auto&& result) {
+              restarts = connection_->restarts](auto result) {
                if (!connection_ || connection_->control_id != control) return;
                --connection_->unchecked;
                read_as_told();

@@ -337,7 +337,7 @@ void HubClient::on_round_trip(Seconds took) {
 void HubClient::on_lost(const Error& why) {
   const MutexLock lock(mutex_);
   is_evaluator_ = false;  // until the hub says so again
-  if (!std::exchange(is_lost_, true)) link_news_.push_back(why);
+  if (!std::exchange(is_lost_, true)) link_news_.emplace_back(why);
 }
 
 void HubClient::on_failed(const Error& why) {

@@ -53,7 +53,7 @@ void FirstModel::forget() {
   values_.clear();
 }
 
-void FirstModel::ask_for_values(const Roster& roster, TimePoint now) {
+void FirstModel::ask_for_values(const Roster& roster, TimePoint now) const {
   if (!is_wanted_ || is_here()) return;
   Peer* next = nullptr;
   for (const auto& [control, peer] : roster.peers()) {

@@ -35,7 +35,7 @@ class FirstModel {
 
   // Asks one replica for the values, unless one is asked or they are here. If that one goes before
   // it has sent them, the next call asks another one.
-  void ask_for_values(const Roster& roster, TimePoint now);
+  void ask_for_values(const Roster& roster, TimePoint now) const;
   // The values come from a replica. An error: they are of another size. `done` is called when they
   // are checked, with an error if they have another digest, and not at all if nobody needs them.
   Status receive(Peer& peer, ByteBuffer bytes, std::function<void(const Status&)> done);

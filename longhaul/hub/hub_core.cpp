@@ -278,13 +278,13 @@ Status HubCore::on_chunk(Peer& peer, StreamId lane, v1::Chunk& chunk) {
 Status HubCore::on_arrival(Peer& peer, Arrival arrival) {
   links_.take_arrival(peer.name(), arrival, now_);
   roster_.of(peer).bytes_up += arrival.bytes.size();
-  const Cargo cargo = arrival.id.cargo;
-  if (cargo == Cargo::kUpdate)
+  if (arrival.id.cargo == Cargo::kUpdate) {
     LONGHAUL_TRY(gate_.take(peer, std::move(arrival), options_.training.engine.recipe.codec));
-  if (cargo == Cargo::kSnapshot)
+  } else if (arrival.id.cargo == Cargo::kSnapshot) {
     LONGHAUL_TRY(first_model_.receive(
         peer, std::move(arrival.bytes),
         [this, control = peer.control()](const Status& fits) { on_first_model(control, fits); }));
+  }
   start_if_ready();
   return Done{};
 }

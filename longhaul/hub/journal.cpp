@@ -124,12 +124,12 @@ Status Journal::keep_in(const std::filesystem::path& directory, std::uint64_t ru
   state.values[kRoundsClosed] = closed();
   const std::uint64_t needed = recent_.empty() ? step : recent_.front().id.step;
   auto kept_state = std::make_shared<const State>(std::move(state));
-  snapshot_ = std::async(std::launch::async, [directory, state = std::move(kept_state), step,
-                                              needed]() mutable {
-    Status kept = write_rope_atomically(directory / snapshot_name(step), to_rope(std::move(state)));
-    if (kept.ok()) remove_old(directory, needed);
-    return kept;
-  });
+  snapshot_ =
+      std::async(std::launch::async, [directory, state = std::move(kept_state), step, needed] {
+        Status kept = write_rope_atomically(directory / snapshot_name(step), to_rope(state));
+        if (kept.ok()) remove_old(directory, needed);
+        return kept;
+      });
   return Done{};
 }
 

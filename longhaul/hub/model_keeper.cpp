@@ -74,12 +74,12 @@ constexpr const char* kClosedUntil = "closed_until";
 
 }  // namespace
 
-ModelKeeper::ModelKeeper(const TrainingOptions& options, const Decision& first,
+ModelKeeper::ModelKeeper(const TrainingOptions& options, Decision first,
                          std::unique_ptr<Follower> model,
                          std::unique_ptr<MeanCompressor> compressor, Workers& workers)
     : options_(options),
       workers_(workers),
-      first_(first),
+      first_(std::move(first)),
       model_(std::move(model)),
       compressor_(std::move(compressor)),
       journal_(limits_for_model(options.journal, model_->shared().size(), model_->parts())) {}

@@ -76,9 +76,8 @@ class ModelKeeper {
   [[nodiscard]] const Decision& first_decision() const { return first_; }
 
  private:
-  ModelKeeper(const TrainingOptions& options, const Decision& first,
-              std::unique_ptr<Follower> model, std::unique_ptr<MeanCompressor> compressor,
-              Workers& workers);
+  ModelKeeper(const TrainingOptions& options, Decision first, std::unique_ptr<Follower> model,
+              std::unique_ptr<MeanCompressor> compressor, Workers& workers);
   static Result<std::unique_ptr<ModelKeeper>> loaded(TrainingOptions options, const State& state,
                                                      Workers& workers);
   bool replay(const JournalRound& round, RoundId closed_until);

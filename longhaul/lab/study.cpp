@@ -77,9 +77,10 @@ Result<std::vector<std::string>> parse_grid_axis(std::string_view text) {
   if (values.empty()) return wrong_use("expected table.key=value,value, got " + std::string(text));
   std::vector<std::string> settings;
   for (const std::string& value : values) {
-    settings.push_back(key + '=' + value);
+    settings.push_back(std::string(key).append("=").append(value));
     if (std::ranges::count(settings, settings.back()) > 1)
-      return wrong_use(key + ": expected each value once, got " + value + " twice");
+      return wrong_use(std::string(key).append(": expected each value once, got ") + value +
+                       " twice");
   }
   return settings;
 }

@@ -66,7 +66,7 @@ void CheckpointWriter::run() {
     auto state = std::make_shared<const State>(std::move(*taken));
     const auto step = state->value<std::uint64_t>("step");
     LONGHAUL_CHECK(step.ok());
-    const Status written = write_rope_atomically(file_, to_rope(std::move(state)));
+    const Status written = write_rope_atomically(file_, to_rope(state));
     {
       const MutexLock lock(mutex_);
       is_busy_ = false;

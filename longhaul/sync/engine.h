@@ -172,7 +172,7 @@ class Engine {
   Status load(Extent extent, const State& state);
   [[nodiscard]] Result<EngineState> read(Extent extent, const State& state) const;
   [[nodiscard]] Result<EngineState> read_shared(const State& state) const;
-  Status read_codecs(Extent extent, const State& state, EngineState& read) const;
+  Status read_codecs(Extent extent, const State& state, EngineState& loaded) const;
   [[nodiscard]] EngineOptions options_with(Merge merge) const;
   [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer() const;
 

@@ -85,8 +85,8 @@ Error other_scenario(const std::string& directory, const v1::Task& kept, const v
 }
 
 // `is_whole`: settings that are not asked for again are missing.
-Status check_settings(const std::string& directory, const v1::Task& kept,
-                      const std::vector<std::string>& asked, bool is_whole) {
+Status check_same_settings(const std::string& directory, const v1::Task& kept,
+                           const std::vector<std::string>& asked, bool is_whole) {
   const std::map<std::string, std::string> was = settings_of(kept.settings());
   const std::map<std::string, std::string> is = settings_of(asked);
   for (const auto& [key, value] : is) {
@@ -131,7 +131,7 @@ Result<v1::Task> task_in(const std::string& directory, TaskOptions request,
     if (task->scenario() != kept->scenario()) return other_scenario(directory, *kept, *task);
     request.recipe = task->recipe();
   }
-  LONGHAUL_TRY(check_settings(directory, *kept, request.settings, is_named));
+  LONGHAUL_TRY(check_same_settings(directory, *kept, request.settings, is_named));
   if (!request.recipe.empty() && request.recipe != kept->recipe())
     return other(directory, "the recipe", kept->recipe(), request.recipe);
   if ((is_named || seed) && request.seed != kept->seed())

@@ -93,8 +93,8 @@ void print_plan(const PlanOptions& request, const Decision& decision) {
                          (decision.plan.period_steps > 1 ? ") per replica and period"
                                                          : ") per replica and step"));
   std::string ways;
-  for (std::uint8_t way = 0; way < kWays.size(); ++way) {
-    const double bytes = sizes.bytes_down(decision.plan.keep_ratio, WayDown{way});
+  for (std::size_t way = 0; way < kWays.size(); ++way) {
+    const double bytes = sizes.bytes_down(decision.plan.keep_ratio, static_cast<WayDown>(way));
     ways.append(ways.empty() ? "" : ", ")
         .append(kWays.at(way))
         .append(" ")
