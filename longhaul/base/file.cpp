@@ -17,7 +17,7 @@ namespace {
 
 using Path = std::filesystem::path;
 
-// What the operating system said last.
+// The last error of the operating system.
 Error failed_to(const char* what, const Path& path) {
   const int code = errno;
   return {code == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,

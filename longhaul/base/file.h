@@ -34,7 +34,8 @@ Result<std::filesystem::path> output_target(const std::filesystem::path& path,
 Status write_output(const std::filesystem::path& path, ByteView bytes, std::string_view mark,
                     bool is_forced);
 
-// What killed processes have left of such writes in a directory, where its name starts so.
+// Removes the rest that killed processes have left of such writes in a directory, where its name
+// starts so.
 void remove_unfinished_writes(const std::filesystem::path& directory, std::string_view start);
 
 // All of a file, which must not be longer than `most_bytes`.

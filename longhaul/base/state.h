@@ -1,5 +1,5 @@
-// What must outlive a process: named tensors, bytes and small values, written as a safetensors
-// file with a checksum. docs/file_formats.md describes every byte.
+// The state that must outlive a process: named tensors, bytes and small values, written as a
+// safetensors file with a checksum. docs/file_formats.md describes every byte.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,8 @@ struct State {
   std::map<std::string, ByteBuffer, std::less<>> blobs;
   nlohmann::json values = nlohmann::json::object();  // doubles keep their bits; no NaN, no infinity
 
-  // What a reader asks for: an error names what is missing or not of the kind, or size, expected.
+  // The entry that a reader asks for: an error names what is missing or not of the kind, or size,
+  // expected.
   [[nodiscard]] Result<std::span<const float>> tensor(std::string_view name,
                                                       std::size_t elements) const;
   [[nodiscard]] Result<ByteView> blob(std::string_view name) const;
@@ -40,7 +41,7 @@ inline constexpr std::uint32_t kFileFormat = 2;
 
 inline constexpr std::size_t kMostStateHeaderBytes = std::size_t{1} << 20;
 
-// Of tensors that are to be read by others, by name; a tensor without one is a vector.
+// Shapes of tensors that are to be read by others, by name; a tensor without one is a vector.
 using Shapes = std::map<std::string, std::vector<std::int64_t>, std::less<>>;
 
 // One form for one state, with the checksum in its metadata. Preconditions: no tensor and blob of

@@ -1,4 +1,4 @@
-// What one end of a TLS connection needs.
+// The keys that one end of a TLS connection needs.
 #pragma once
 
 #include <string>

@@ -11,8 +11,8 @@
 
 namespace longhaul {
 
-// What an event says to someone who waits for an answer: the frame, or why there will be none.
-// Nothing: neither yet.
+// The answer that an event holds for someone who waits for an answer: the frame, or why there will
+// be none. Nothing: neither yet.
 std::optional<Result<Frame>> answer_in(StreamEvent& event);
 
 // Both ask once. kClosed: the hub is not there; kMismatch: it refuses. `gives_up` is looked at now

@@ -1,4 +1,4 @@
-// What comes from the hub as bulk data: means are put together with what was announced of them, a
+// Bulk data from the hub: means are put together with what was announced of them, a
 // snapshot replaces the state.
 #include <algorithm>
 #include <utility>

@@ -53,7 +53,8 @@ struct ClientOptions {
   std::optional<RoundId> own_until{};
 };
 
-// What the training thread is told. Called from inside the core's functions.
+// Tells the training thread of everything that comes from the hub. Called from inside the core's
+// functions.
 class ClientNews {
  public:
   virtual ~ClientNews() = default;

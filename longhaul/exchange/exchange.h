@@ -19,7 +19,7 @@
 
 namespace longhaul {
 
-// What one replica submits to a round.
+// One replica's message to a round.
 struct Update {
   RoundId round;
   std::size_t elements = 0;  // of the part

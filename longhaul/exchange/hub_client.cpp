@@ -264,8 +264,8 @@ void HubClient::on_welcome(std::size_t slot, std::uint64_t run,
     const MutexLock lock(mutex_);
     slot_ = slot;
     run_ = run;
-    // Who has connected anew hears only of what came after the means at hand; it may still be doing
-    // again the steps before.
+    // A client that has connected anew hears only of what came after the means at hand; it may
+    // still be doing again the steps before.
     if (contributed && (!contributed_ || contributed->round > contributed_->round))
       contributed_ = std::move(contributed);
     if (std::exchange(is_lost_, false)) link_news_.emplace_back();

@@ -67,7 +67,8 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
   // back to the residual, so a part of what is in counts twice.
   [[nodiscard]] std::size_t differing() const;
   [[nodiscard]] std::size_t reconnections() const;
-  // Of the last pings: how long the hub took to answer, and this client's thread to see it.
+  // Round trips of the last pings: how long the hub took to answer, and this client's thread to see
+  // it.
   [[nodiscard]] std::vector<Seconds> round_trips() const;
   // Since the last call.
   [[nodiscard]] std::vector<LinkNews> take_link_news();
@@ -82,7 +83,7 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
   [[nodiscard]] bool post(Errands::End command);
   [[nodiscard]] bool post_in_life(Errands::End command);
   [[nodiscard]] bool has_room() const;
-  // Of an earlier life an update of this step, or of a later one, is in: it says what was done.
+  // An update of this step, or of a later one, is in since an earlier life: it says what was done.
   [[nodiscard]] bool is_decided(std::uint64_t step) const REQUIRES(mutex_);
   [[nodiscard]] Stance stance_of(std::uint64_t step, RoundId round) const REQUIRES(mutex_);
   Status await_locked(RoundId round, Deadline deadline) REQUIRES(mutex_);
@@ -126,8 +127,8 @@ class HubClient final : public Exchange, public Membership, private ClientNews {
   std::map<RoundId, Update> own_ GUARDED_BY(mutex_);
   std::uint64_t first_step_ GUARDED_BY(mutex_);  // its state was given before it
   std::optional<State> snapshot_ GUARDED_BY(mutex_);
-  // Every snapshot begins another life. What the training thread says before it has taken the
-  // snapshot is of the life before, and comes to nothing.
+  // Every snapshot begins another life. Anything that the training thread says before it has taken
+  // the snapshot is of the life before, and comes to nothing.
   std::size_t life_ GUARDED_BY(mutex_) = 0;
   std::size_t trained_life_ GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ GUARDED_BY(mutex_);

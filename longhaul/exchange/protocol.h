@@ -1,4 +1,4 @@
-// What both ends of the protocol agree on beyond proto/longhaul.proto.
+// The facts that both ends of the protocol agree on beyond proto/longhaul.proto.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ constexpr std::uint32_t kProtocolVersion = 4;
 constexpr std::size_t kProbeBytes = 65536;
 constexpr std::size_t kMostIdleProbeBytes = std::size_t{4} << 20U;
 
-// Of a transfer of someone who only measures the link, and its next piece: bytes that do not
+// A transfer of someone who only measures the link, and its next piece: bytes that do not
 // compress.
 constexpr std::uint64_t kMostProbeBytes = std::uint64_t{256} << 20U;
 v1::Frame probe_chunk(std::uint64_t total, std::uint64_t offset);

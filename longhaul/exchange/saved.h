@@ -13,15 +13,15 @@ namespace longhaul {
 
 struct State;
 
-// What a state holds.
+// The part of a replica's state that is saved.
 enum class Extent : std::uint8_t {
   kReplica,  // all of one replica: a checkpoint
   kShared,   // what is equal on all replicas: a snapshot
 };
 
-// Of what is saved. 1 was before local steps, 2 before updates said since when their replica takes
-// part, 3 before rounds were named by step and part and positions were saved; none is read any
-// more.
+// The version of saved states. 1 was before local steps, 2 before updates said since when their
+// replica takes part, 3 before rounds were named by step and part and positions were saved; none is
+// read any more.
 inline constexpr std::uint64_t kSavedVersion = 4;
 Status check_saved_version(const State& state);
 

@@ -145,7 +145,7 @@ Status SimulatedNetwork::settle() {
   return Done{};
 }
 
-// What all replicas merge. A mean that is not sparse is summed once for all of them.
+// The mean that all replicas merge. A mean that is not sparse is summed once for all of them.
 Mean SimulatedNetwork::mean_of(RoundId id, const CheckedPayload& payload) {
   Mean mean{.round = id, .terms = {{.payload = payload}}};
   if (mean.is_sparse()) return mean;

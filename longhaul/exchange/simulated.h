@@ -41,7 +41,7 @@ struct Transfer {
   std::size_t bytes = 0;
 };
 
-// What the hub knows when a round has closed.
+// A closed round as the hub knows it.
 struct ClosedRound {
   RoundId id;
   Seconds time{};

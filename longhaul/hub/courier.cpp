@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kMostMeansOnTheWay = 4;
 
-// What goes to this replica if payloads are forwarded: all but its own.
+// Bytes for this replica if payloads are forwarded: all but its own.
 std::size_t bytes_for(std::size_t slot, const ClosingRound& sent) {
   std::size_t bytes = 0;
   for (const Contribution& one : sent.members) bytes += one.slot == slot ? 0 : one.payload.size();

@@ -36,7 +36,7 @@ class Follower {
   // what is still on its way as it comes.
   void end_after(std::uint64_t steps);
 
-  // What a replica would do next: rounds from next_round() on are not merged, and from
+  // The step that a replica would do next: rounds from next_round() on are not merged, and from
   // next_to_close() on they have not closed. The two differ where a step waits for several of them.
   [[nodiscard]] std::uint64_t step() const { return engine_.steps_done(); }
   [[nodiscard]] RoundId next_round() const;
@@ -52,7 +52,7 @@ class Follower {
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] std::span<const float> shared() const { return engine_.shared(); }
 
-  // Of the shared model before a step; known for the last multiples of kDigestEvery.
+  // The digest of the shared model before a step; known for the last multiples of kDigestEvery.
   [[nodiscard]] std::optional<std::uint64_t> digest_before(std::uint64_t step) const;
   [[nodiscard]] Standing standing() const;
 

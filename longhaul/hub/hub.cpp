@@ -51,7 +51,8 @@ void Hub::run(const std::stop_token& stop) {
   TimePoint next_tick = clock_.now();
   while (!stop.stop_requested()) {
     if (clock_.now() >= next_tick) {
-      // What came while the loop was busy has been heard: nobody is silent for the hub's own sake.
+      // Everything that came while the loop was busy has been heard: nobody is silent for the hub's
+      // own sake.
       for (std::size_t left = inbox_->size(); left > 0 && take(Deadline::min()); --left) {
       }
       const TimePoint now = clock_.now();

@@ -101,8 +101,8 @@ void HubCore::begin(std::unique_ptr<ModelKeeper> keeper) {
   end_.expect(options_.training.steps, end_.cause());
 }
 
-// Who goes before the start leaves nothing behind: its slot is free, and so is the choice of the
-// model if nobody else is here.
+// A replica that goes before the start leaves nothing behind: its slot is free, and so is the
+// choice of the model if nobody else is here.
 void HubCore::forget_who_never_started() {
   if (!may_start()) return;
   const std::vector<std::string> gone = roster_.forget_absent();

@@ -94,8 +94,8 @@ void HubCore::announce_end() {
   }
 }
 
-// Who is away still needs the last means, and gets some time to come for them. Those who gave up
-// leave rounds behind that nobody closes. Of a hub that stops they come for them later.
+// A replica that is away still needs the last means, and gets some time to come for them. Those who
+// gave up leave rounds behind that nobody closes. If the hub stops, they come for them later.
 bool HubCore::is_finished() const {
   if (end_.is_stopping()) return roster_.peers().empty();
   if (!training_ || !end_.last_step() || !roster_.peers().empty()) return false;

@@ -1,4 +1,4 @@
-// The events and lines with which a hub tells of its rounds.
+// Prints an event, or a line of the log, for each round that closes.
 #pragma once
 
 #include <memory>

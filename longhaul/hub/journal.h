@@ -72,8 +72,8 @@ struct JournalOptions {
   std::size_t log_bytes = std::size_t{64} << 20;  // and some times the snapshot
 };
 
-// What a journal adds to the values of a snapshot: its run, the step it is named after, the number
-// of the first round that is not merged, and how many had closed.
+// The entries that a journal adds to the values of a snapshot: its run, the step it is named after,
+// the number of the first round that is not merged, and how many had closed.
 inline constexpr const char* kSnapshotRun = "journal.run";
 inline constexpr const char* kSnapshotStep = "journal.step";
 inline constexpr const char* kRoundsMerged = "journal.rounds_merged";
@@ -102,7 +102,7 @@ class Journal {
                    std::uint64_t closed_before = 0)
       : limits_(limits), complete_from_(complete_from), closed_before_(closed_before) {}
 
-  // What an earlier hub left in a directory: the state, and the rounds that closed after it.
+  // The remains of an earlier hub in a directory: the state, and the rounds that closed after it.
   struct Left {
     State state;
     std::vector<JournalRound> rounds;  // without a gap; also those before, as far as they are there
@@ -114,8 +114,9 @@ class Journal {
     std::vector<std::filesystem::path> damaged;  // for set_aside()
     std::vector<std::pair<std::filesystem::path, std::size_t>> torn;  // and for cut_off()
   };
-  // Nothing, if the directory holds none. Nothing is written. Of several snapshots, takes one that
-  // loses the fewest rounds. An error: without a snapshot that can be read there is no state.
+  // Nothing, if the directory holds none. Nothing is written. If there are several snapshots, it
+  // takes one that loses the fewest rounds. An error: without a snapshot that can be read there is
+  // no state.
   static Result<std::optional<Left>> read(const std::filesystem::path& directory,
                                           std::uint64_t run);
   static bool has_files(const std::filesystem::path& directory);

@@ -12,7 +12,7 @@ std::string numbered(const char* kind, std::uint64_t step, const char* ending) {
   return std::string(kind) + '-' + std::string(digits.size() < 12 ? 12 - digits.size() : 0, '0') +
          digits + ending;
 }
-// What numbered() made the name of, if it did.
+// The number that numbered() made the name of, if it did.
 std::optional<std::uint64_t> step_of(const std::string& name, const std::string& kind,
                                      const std::string& ending) {
   if (!name.starts_with(kind + '-') || !name.ends_with(ending)) return std::nullopt;

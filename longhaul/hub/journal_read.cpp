@@ -253,7 +253,7 @@ Status set_aside(const std::vector<Path>& damaged) {
     const Path aside = aside_of(path);
     std::error_code failure;
     if (std::filesystem::exists(aside, failure)) continue;  // by a hub that was killed then
-    // Rounds in a log are needed until a new snapshot holds them. Of other files, and where a disk
+    // Rounds in a log are needed until a new snapshot holds them. For other files, and where a disk
     // knows no links, the first name goes at once: a damaged snapshot must not count as one.
     const bool is_log = path.extension() == ".log";
     if (is_log) std::filesystem::create_hard_link(path, aside, failure);

@@ -32,9 +32,9 @@ class LinkBook {
   // Probes in each direction that was not measured for some time. `most`: bytes of any transfer.
   void probe_idle(Peer& peer, std::size_t most, TimePoint now);
 
-  // Of the members; empty while one is not known.
+  // Conditions of the members; empty while one is not known.
   [[nodiscard]] Conditions of_members(const Roster& roster) const;
-  // Of the replicas that are here and known well enough to start with.
+  // Conditions of the replicas that are here and known well enough to start with.
   [[nodiscard]] Conditions of_starters(const Roster& roster) const;
 
   void round_closed(const RoundOutcome& round, const Plan& plan, const Conditions& replicas,

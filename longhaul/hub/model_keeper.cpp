@@ -67,7 +67,7 @@ std::unique_ptr<MeanCompressor> compressor_of(const TrainingOptions& options, st
                                           : nullptr;
 }
 
-// What a snapshot holds beside the model's state: its layers, as a message, and
+// Entries of a snapshot beside the model's state: its layers, as a message, and
 constexpr const char* kLayers = "layers";
 // step and part of the name behind the last round that had closed when a snapshot was made.
 constexpr const char* kClosedUntil = "closed_until";

@@ -13,7 +13,7 @@
 
 namespace longhaul {
 
-// Of a duration in seconds that a peer tells: neither endless nor nothing, and a number.
+// A duration in seconds that a peer tells is plausible: neither endless nor nothing, and a number.
 constexpr bool is_plausible(double seconds) { return seconds > 1e-9 && seconds < 1e6; }
 
 // While a model is on its way, the log says so often how far it is.

@@ -26,7 +26,7 @@ Magic record_magic() {
   return magic;
 }
 
-// What was written, and the checksum of it.
+// The bytes that were written, and their checksum.
 std::string sealed(ByteWriter header) {
   ByteBuffer bytes = std::move(header).release();
   const std::uint64_t checksum = digest_of(bytes);

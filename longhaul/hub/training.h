@@ -21,7 +21,7 @@ class Training {
   // hold on to it, as a hub that has failed lets its training go.
   [[nodiscard]] const std::shared_ptr<ModelKeeper>& keeper() const { return keeper_; }
 
-  // Of the model, when the last round had closed.
+  // The model's, when the last round had closed.
   [[nodiscard]] const Standing& standing() const { return standing_; }
   // Elements of the part of a round, if it is one that a replica can have begun and that is not
   // merged.
@@ -33,7 +33,8 @@ class Training {
   [[nodiscard]] const RoundBook& book() const { return book_; }
   // In memory only: the keeper has the one on disk.
   [[nodiscard]] const Journal& journal() const { return journal_; }
-  // What members sent in a round, while a member may be better off with it than with the mean.
+  // The updates that members sent in a round, while a member may be better off with it than with
+  // the mean.
   [[nodiscard]] const ClosingRound* sent(RoundId round) const;
   // The last update of this slot that is in this round or a later one, closed or not.
   [[nodiscard]] std::optional<Contribution> last_of(std::size_t slot, RoundId from) const;

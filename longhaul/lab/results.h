@@ -95,7 +95,7 @@ struct RunResult {
   std::uint64_t bytes_down = 0;
   std::string digest;  // of the final shared parameters
   std::size_t non_finite_steps = 0;
-  // Of a rehearsal: by formula, before it started; and steps that the machine was too slow for.
+  // A rehearsal's: by formula, before it started; and steps that the machine was too slow for.
   std::optional<Seconds> predicted_step_time;
   std::size_t late_steps = 0;
   Plan plan;  // at the end

@@ -12,7 +12,7 @@ struct ReplicaConditions {
   Seconds latency{};  // one way
   Bandwidth up;
   Bandwidth down;
-  // What a round costs beside that; 0 in the lab, measured over a hub (round_cost.h).
+  // The cost of a round beside that; 0 in the lab, measured over a hub (round_cost.h).
   Seconds round_wait{};  // in its loop, where delay hides it
   Seconds round_work{};  // nothing hides it
 };

@@ -36,7 +36,7 @@ struct Decision {
   [[nodiscard]] Seconds time() const { return likely_step_time * relative_steps; }
 };
 
-// What is predicted of a plan whose rounds have this size; without a reason. `fall`: rates may as
+// The prediction for a plan whose rounds have this size; without a reason. `fall`: rates may as
 // well be so many times lower, and the likely step time is the mean of both.
 Decision predicted(const Conditions& replicas, const RoundSize& size, const Plan& plan,
                    const IterationModel& model, double fall = 1);

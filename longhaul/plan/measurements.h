@@ -1,4 +1,4 @@
-// What a hub has measured of its replicas while they train, in the form that planners ask for.
+// A hub's measurements of its replicas while they train, in the form that planners ask for.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ class StepTimer {
 };
 
 // The link and the computing time of a replica, as they were measured.
-// Of one replica. Rates come from transfers, of which there is at least one in each direction
-// before anyone plans.
+// Belongs to one replica. Rates come from transfers, of which there is at least one in each
+// direction before anyone plans.
 struct Measured {
   StepTimer compute;
   Seconds latency{};  // one way: half of the least round trip
@@ -45,7 +45,8 @@ struct Measured {
   }
 };
 
-// What a planner asks of a round that has closed: `sent` by its members, with their weights.
+// The facts that a planner asks for of a round that has closed: `sent` by its members, with their
+// weights.
 RoundFacts facts_of(std::span<const WeightedPayload> sent, const CheckedPayload& mean,
                     Conditions replicas, const Plan& current);
 

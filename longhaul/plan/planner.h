@@ -27,7 +27,7 @@ enum class PlannerKind : std::uint8_t {
   kAccordion,    // a tenth or nearly everything, by how fast the gradient's norm changes
 };
 
-// What is known when a round has closed.
+// The facts of a round that has closed.
 struct RoundFacts {
   Conditions replicas;
   double agreement = 1;  // agreement_of() its messages

@@ -1,4 +1,4 @@
-// What a round costs beside its bytes and the latency: threads that hand over, gRPC, the mean, a
+// The cost of a round beside its bytes and the latency: threads that hand over, gRPC, the mean, a
 // machine that others use too. Learned from how long the steps of a run really take.
 #pragma once
 
@@ -27,7 +27,7 @@ class RoundCost {
 
   // In the loop of every replica.
   [[nodiscard]] Seconds wait() const { return wait_; }
-  // Of every round, as if it were computing.
+  // The cost of every round, as if it were computing.
   [[nodiscard]] Seconds work() const { return work_; }
   // As measured under the plan in force; 0 while too little of it has passed.
   [[nodiscard]] Seconds step_time() const;

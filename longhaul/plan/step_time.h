@@ -30,7 +30,7 @@ class Paces {
  public:
   explicit Paces(const Conditions& replicas);
 
-  // Of rounds of that size, one in each period. `slower`: as if every rate were so many times
+  // For rounds of that size, one in each period. `slower`: as if every rate were so many times
   // lower. Valid as long as this is.
   [[nodiscard]] Pace of(const RoundSize& size, int period_steps = 1, double slower = 1) const;
   // With a delay so long that only rates matter: the slowest of being busy, sending and receiving.
@@ -40,7 +40,7 @@ class Paces {
     return Seconds(std::max({busy(period_steps).count(), size.up * per_byte_up_ * of_a_byte,
                              size.down * per_byte_down_ * of_a_byte}));
   }
-  // Of the slowest: no plan is faster.
+  // The slowest replica's: no plan is faster.
   [[nodiscard]] Seconds computing() const { return Seconds(compute_); }
   // Computing, and a step's share of the work of a round.
   [[nodiscard]] Seconds busy(int period_steps) const {
@@ -61,7 +61,7 @@ class Paces {
       return computed * compute + round_trip + up_bytes * per_byte_up + down_bytes * per_byte_down;
     }
   };
-  // Of all replicas, with so many steps of computing in it and without waiting.
+  // The time of all replicas, with so many steps of computing in it and without waiting.
   [[nodiscard]] double longest_loop(double computed, double up, double down) const;
 
   std::vector<Link> links_;
@@ -72,13 +72,13 @@ class Paces {
   double per_byte_down_ = 0;
 };
 
-// What the sizes of a round and the period make of the conditions; the delay is open.
+// The conditions under the sizes of a round and a period; the delay is open.
 class Pace {
  public:
   [[nodiscard]] Seconds at(const Loop& loop) const {
     return Seconds(std::max(least_, length(loop).count() / loop.steps));
   }
-  // Of the loop, without waiting.
+  // The time of the loop, without waiting.
   [[nodiscard]] Seconds length(const Loop& loop) const {
     return Seconds(loop.computed == 1 ? shortest_
                                       : paces_->longest_loop(loop.computed, up_, down_));

@@ -1,5 +1,5 @@
-// What a hub, killed and started again as often as it may be, tells of its rounds: does it make
-// sense?
+// Checks what a hub, killed and started again as often as it may be, tells of its rounds: does it
+// make sense?
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Which steps a replica took part in. What it sends depends on all of them, whether their own
+// Which steps a replica took part in. Its messages depend on all of them, whether their own
 // updates came in time or not: one that resumes from a checkpoint has to do the same steps again.
 #pragma once
 
@@ -27,7 +27,7 @@ struct Attendance {
   [[nodiscard]] bool has(std::uint64_t step) const;
   // As it was in this step.
   [[nodiscard]] Attendance until(std::uint64_t step) const;
-  // What another process says of an update of this step may be anything.
+  // The claims of another process about an update of this step may be anything.
   [[nodiscard]] bool can_be_of(std::uint64_t step) const;
 
   bool operator==(const Attendance&) const = default;

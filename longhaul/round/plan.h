@@ -14,7 +14,7 @@ namespace longhaul {
 
 struct State;
 
-// What happens to a mean when it is due.
+// The fate of a mean when it is due.
 enum class Merge : std::uint8_t {
   kOptimizer,  // the optimizer takes a step with it
   kOwnStep,    // the replica stepped with its own gradient at once; the mean takes that one's place

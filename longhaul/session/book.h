@@ -30,7 +30,7 @@ class Book final : private Learner, private Exchange {
   // outlive the book.
   Book(const std::string& path, std::size_t slot, Learner& learner, Exchange& exchange);
 
-  // What the replica is to be given.
+  // The replica is to be given these two.
   [[nodiscard]] Learner& learner() {
     if (file_.is_open()) return *this;
     return learner_;

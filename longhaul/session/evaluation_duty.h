@@ -1,5 +1,5 @@
 // A replica's part in evaluating: it scores the shared model while that is its duty, and hears what
-// others scored. Of the training thread.
+// others scored. It belongs to the training thread.
 #pragma once
 
 #include <cstdint>

@@ -188,8 +188,8 @@ Result<Ending> TrainSession::interrupt() {
   return Ending::kInterrupted;
 }
 
-// The hub goes on later. The checkpoint is of a moment between two steps at which nothing is on
-// its way: all that was sent is in the hub's journal. The model is merged to the end only then.
+// The hub goes on later. The checkpoint is written between two steps, when nothing is on its way:
+// everything that was sent is in the hub's journal. Only then is the model merged to the end.
 Result<Ending> TrainSession::stop() {
   const auto settled = [&](Deadline deadline) { return replica_->settle(deadline); };
   const bool is_settled =

@@ -62,7 +62,7 @@ class TrainSession {
   // All means are merged: the model is that of the end, or of the stop. False after a stop, if the
   // hub was gone before its last means came.
   [[nodiscard]] bool is_merged() const { return is_merged_; }
-  // Of kStopped and kInterrupted: the step that it goes on from; 0: not started.
+  // After kStopped and kInterrupted: the step that it goes on from; 0: not started.
   [[nodiscard]] std::uint64_t step() const { return step_; }
   [[nodiscard]] std::size_t late_steps() const { return late_steps_; }
   // Precondition of both: it has started.

@@ -59,7 +59,7 @@ class MergeRule {
   }
 
   // The state of the rule beside the shared model and the parameters. Loads into a rule that was
-  // made with the saved shared model; on an error that rule is of no use.
+  // made with the saved shared model. After an error the rule must not be used.
   virtual void save(Extent extent, State& state) const = 0;
   virtual Status load(Extent extent, const State& state, std::span<const RoundId> in_flight) = 0;
 

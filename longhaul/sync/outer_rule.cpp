@@ -16,7 +16,7 @@ constexpr std::string_view kOuterOptimizer = "outer_optimizer";
 constexpr std::string_view kFrom = "from";
 constexpr std::string_view kResidual = "residual";
 
-// What the next message is made of is the residual and from - x, where `from` is where the replica
+// The next message is made of the residual and from - x, where `from` is where the replica
 // would be if it had not moved since its last message.
 class OuterRule final : public MergeRule {
  public:

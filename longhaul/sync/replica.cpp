@@ -17,7 +17,7 @@ constexpr const char* kNextRound = "next_round";
 constexpr const char* kLoss = "loss";
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-// What a hub's plan must be for this replica. With the caller's step the hub could not follow a
+// Checks that a hub's plan fits this replica. With the caller's step the hub could not follow a
 // model that steps with mean gradients: only the caller knows its optimizer.
 Status check_hub_plan(const Plan& plan, const EngineOptions& options) {
   if (options.local_step == LocalStep::kCallers && !has_local_steps(plan.merge))
@@ -47,8 +47,8 @@ Status Replica::start(Deadline deadline) {
   Status fits = check_hub_plan(plan, options_.engine);
   if (!fits.ok()) return std::move(fits).error().within("plan of the hub");
   engine_ = make_engine(plan);
-  // Who comes late has the hub's state, and nothing before it: no checkpoint can be of the plan
-  // that was only guessed.
+  // A replica that comes late has the hub's state, and nothing before it: no checkpoint can be of
+  // the plan that was only guessed.
   return told ? Done{} : replace_state();
 }
 

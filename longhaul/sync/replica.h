@@ -18,7 +18,7 @@
 
 namespace longhaul {
 
-// What a replica lost when its state was replaced by the hub's.
+// The losses of a replica when its state was replaced by the hub's.
 struct Replaced {
   std::uint64_t from_step = 0;  // where it stood
   std::uint64_t to_step = 0;    // where it goes on
@@ -26,7 +26,7 @@ struct Replaced {
   double residual = 0;          // Σ|residual|, dropped
 };
 
-// What happened in a step, for reports and progress.
+// The course of a step, for reports and progress.
 struct StepFacts {
   std::uint64_t step = 0;  // the one that was done
   Stance stance = Stance::kTakePart;

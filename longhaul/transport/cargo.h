@@ -51,7 +51,7 @@ class OutgoingCargo {
   void add(TransferId id, ByteRope bytes, std::optional<v1::Attendance> attendance = {});
   [[nodiscard]] bool is_empty() const { return transfers_.empty(); }
   [[nodiscard]] std::size_t count() const { return transfers_.size(); }
-  // Of the oldest of that kind; nothing, if there is none.
+  // Progress of the oldest of that kind; nothing, if there is none.
   [[nodiscard]] std::optional<TransferProgress> progress(Cargo cargo) const;
   // The next piece, of so many bytes at most. Preconditions: not empty; at least kLeastChunkBytes.
   Frame next_chunk(std::size_t most_bytes = kMostChunkBytes);
@@ -88,14 +88,14 @@ struct CargoOptions {
   std::size_t most_pending_bytes = std::numeric_limits<std::size_t>::max();  // of those, in all
 };
 
-// Transfers on their way in. What a peer says is doubted: sizes, places, kinds.
+// Transfers on their way in. Everything that a peer says is doubted: sizes, places, kinds.
 class IncomingCargo {
  public:
   explicit IncomingCargo(const CargoOptions& limits) : limits_(limits) {}
 
   // The transfer that this chunk completes, if it does.
   Result<std::optional<Arrival>> take(v1::Chunk& chunk, TimePoint now);
-  // Of the first of that kind; nothing, if there is none.
+  // Progress of the first of that kind; nothing, if there is none.
   [[nodiscard]] std::optional<TransferProgress> progress(Cargo cargo) const;
   void clear() {
     transfers_.clear();

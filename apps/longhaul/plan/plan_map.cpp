@@ -77,7 +77,7 @@ std::string element(const char* name, const Attributes& attributes, const std::s
 
 std::string at(double place) { return std::to_string(std::lround(place)); }
 
-// Of a cell of the map, with its margin.
+// The size of a cell of the map, with its margin.
 constexpr double kCellWidth = 56;
 constexpr double kCellHeight = 32;
 
