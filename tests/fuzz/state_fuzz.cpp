@@ -1,8 +1,9 @@
 // Files of states: what is accepted fills the file without gap or overlap, and is written so that
-// it is read again as the same.
+// it is read again as the same, in one piece or in several.
 #include "longhaul/base/state.h"
 
 #include <algorithm>
+#include <memory>
 
 namespace {
 
@@ -30,6 +31,11 @@ void check_state(ByteView file) {
   // Compared as bytes: NaN is not equal to itself.
   const ByteBuffer written = to_bytes(*state);
   LONGHAUL_CHECK(to_bytes(state_from_bytes(written).value()) == written);
+  ByteBuffer pieces;
+  const ByteRope rope = to_rope(std::make_shared<const State>(*state));
+  for (const ByteView piece : rope.pieces())
+    pieces.insert(pieces.end(), piece.begin(), piece.end());
+  LONGHAUL_CHECK(pieces == written);
 }
 
 }  // namespace
