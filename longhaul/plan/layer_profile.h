@@ -1,0 +1,40 @@
+// Times and bytes of a model by layer: the input of a layer schedule.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "longhaul/base/result.h"
+#include "longhaul/base/units.h"
+
+namespace longhaul {
+
+struct LayerProfile {
+  // One layer of a step, as one machine computes it.
+  struct Layer {
+    std::string name;
+    Seconds forward{};
+    Seconds backward{};
+    double bytes = 0;  // of its parameters in fp32; tied parameters count once
+  };
+
+  // In backward order: the output side comes first. The forward pass has the reverse order.
+  std::vector<Layer> layers;
+  std::size_t batch = 0;      // samples of the steps that were timed; 0: not known
+  double overhead_share = 0;  // of a step's time that no layer accounts for
+
+  [[nodiscard]] Seconds forward() const;
+  [[nodiscard]] Seconds backward() const;
+  [[nodiscard]] double bytes() const;
+};
+
+// {layers: [{name, t_fp_s, t_bp_s, bytes}], batch, overhead_share}; the last two may be missing.
+nlohmann::ordered_json profile_json(const LayerProfile& profile);
+// Refuses profiles without layers, negative or absurd numbers, and names that occur twice.
+Result<LayerProfile> profile_from_json(const nlohmann::ordered_json& object);
+Result<LayerProfile> read_profile(const std::filesystem::path& file);
+
+}  // namespace longhaul
