@@ -7,16 +7,17 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "longhaul/base/check.h"
+#include "trainer/use_watch.h"
 
 namespace longhaul::trainer {
 namespace {
 
 using torch::autograd::variable_list;
 using torch::autograd::utils::LambdaPostHook;
-using Ready = std::function<void(std::size_t first, std::size_t count)>;
 
 // Runs after the layer's gradient was added to.
-std::unique_ptr<LambdaPostHook> hook_for(const Layer& layer, std::shared_ptr<const Ready> ready) {
+std::unique_ptr<LambdaPostHook> hook_for(const Layer& layer,
+                                         std::shared_ptr<const Arena::Told> ready) {
   return std::make_unique<LambdaPostHook>(
       [first = layer.offset, count = layer.count, ready = std::move(ready)](
           const variable_list& outputs, const variable_list& /*inputs*/) {
@@ -68,9 +69,15 @@ torch::Tensor Arena::view_of(const torch::Tensor& flat, const Layer& layer) cons
 
 void Arena::clear_gradient() { std::ranges::fill(gradient(), 0.0F); }
 
-void Arena::tell_while(const std::function<void()>& backward, const Ready& ready) {
+void Arena::tell_before_use(const std::function<void()>& forward, const Told& before_use) {
+  if (!before_use) return forward();
+  watch_uses(layers_, values_, forward, before_use);
+}
+
+void Arena::tell_when_ready(const std::function<void()>& backward, const Told& ready) {
+  if (!ready) return backward();
   if (!ready_) {
-    ready_ = std::make_shared<Ready>();
+    ready_ = std::make_shared<Told>();
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       accumulators_.push_back(torch::autograd::impl::grad_accumulator(tensors_[i]));
       accumulators_.back()->add_post_hook(hook_for(layers_[i], ready_));

@@ -21,6 +21,9 @@ using Parameters = torch::OrderedDict<std::string, torch::Tensor>;
 
 class Arena {
  public:
+  // Elements of one layer. Empty: nobody is told.
+  using Told = std::function<void(std::size_t first, std::size_t count)>;
+
   // Moves the values of `parameters` (float32 on the CPU) into the arena and makes their data and
   // .grad views of it. The buffers are laid out in backward order, so that offsets ascend as
   // gradients become ready. A tensor that occurs twice (tied) is laid out once, at its first use:
@@ -34,10 +37,13 @@ class Arena {
   // Backward accumulates, so this comes before it.
   void clear_gradient();
 
+  // While `forward` runs on this thread, calls before_use(first, count) with the elements of each
+  // layer just before torch first reads them. Values written there are those that are read.
+  void tell_before_use(const std::function<void()>& forward, const Told& before_use);
+
   // While `backward` runs, calls ready(first, count) with the elements of each layer as soon as
   // their gradient is final. By then backward does not read the layer's parameters any more.
-  void tell_while(const std::function<void()>& backward,
-                  const std::function<void(std::size_t first, std::size_t count)>& ready);
+  void tell_when_ready(const std::function<void()>& backward, const Told& ready);
 
   // Throws std::logic_error where a .grad is no longer the view it was: someone else cleared or
   // replaced it.
@@ -54,7 +60,7 @@ class Arena {
   // The nodes that add to the gradients, with hooks that call `ready_`; made when first wanted, and
   // kept here as tensors do not own them. An arena may move, so what the hooks read does not.
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;
-  std::shared_ptr<std::function<void(std::size_t, std::size_t)>> ready_;
+  std::shared_ptr<Told> ready_;
 };
 
 }  // namespace longhaul::trainer

@@ -45,7 +45,7 @@ class TorchLearner final : public Learner {
   std::span<float> gradient() override { return model_->arena().gradient(); }
 
   double compute_gradient() override { return compute({}); }
-  double compute_gradient_by_layers(const GradientReady& ready) override { return compute(ready); }
+  double compute_gradient_by_layers(const LayerWatch& watch) override { return compute(watch); }
 
   void save(longhaul::State& state) const override {
     state.values["learner.batches"] = batches_;
@@ -69,7 +69,7 @@ class TorchLearner final : public Learner {
   }
 
  private:
-  double compute(const GradientReady& ready) {
+  double compute(const LayerWatch& watch) {
     use_threads(threads_);
     samples_.clear();
     for (BatchSampler& sampler : samplers_) {
@@ -78,12 +78,10 @@ class TorchLearner final : public Learner {
     }
     model_->arena().clear_gradient();
     const Batch batch = data_->batch(samples_);
-    const torch::Tensor loss = mean_loss(scores_of(*model_, batch), batch);
-    if (ready) {
-      model_->arena().tell_while([&] { loss.backward(); }, ready);
-    } else {
-      loss.backward();
-    }
+    torch::Tensor loss;
+    model_->arena().tell_before_use([&] { loss = mean_loss(scores_of(*model_, batch), batch); },
+                                    watch.before_use);
+    model_->arena().tell_when_ready([&] { loss.backward(); }, watch.ready);
     model_->arena().check_views();
     ++batches_;
     return loss.item<double>();

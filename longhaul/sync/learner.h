@@ -19,6 +19,14 @@ struct State;
 // Told of consecutive elements of the model whose gradient is final.
 using GradientReady = std::function<void(std::size_t first, std::size_t count)>;
 
+// Callbacks of a learner that computes a gradient by layers. Both may be empty.
+struct LayerWatch {
+  // These elements are about to be read for the first time in the forward pass; they may be moved.
+  std::function<void(std::size_t first, std::size_t count)> before_use;
+  // Their gradient is final and nothing reads the elements any more; they may be moved.
+  GradientReady ready;
+};
+
 // One replica's copy of the model and its share of the data.
 class Learner {
  public:
@@ -32,10 +40,11 @@ class Learner {
   // run at once. Where the local step is the caller's (EngineOptions::local_step) it makes that
   // step too: it moves parameters(), and nobody asks for gradient().
   virtual double compute_gradient() = 0;
-  // The same, and tells of elements as soon as their gradient is final and nothing reads their
-  // parameters any more: `ready` may move them. Each element is told of once, in any order; those
-  // that it does not tell of are final when it returns.
-  virtual double compute_gradient_by_layers(const GradientReady& /*ready*/) {
+  // The same, and tells of elements on the way, on the calling thread: of each at most once before
+  // its use and once when it is ready, in any order. Elements that it has not told of when it
+  // returns were not read; their gradient is final.
+  virtual double compute_gradient_by_layers(const LayerWatch& watch) {
+    if (watch.before_use) watch.before_use(0, parameters().size());
     return compute_gradient();
   }
   [[nodiscard]] virtual std::span<float> gradient() = 0;

@@ -21,14 +21,15 @@ double compute_and_submit(Learner& learner, Engine& engine) {
     if (missing[number] == 0) engine.ready(number, engine.part(number).of(learner.gradient()));
   };
   engine.begin_step();
-  const double loss = learner.compute_gradient_by_layers([&](std::size_t first, std::size_t count) {
+  const auto ready = [&](std::size_t first, std::size_t count) {
     for (std::uint32_t i = 0; i < engine.parts(); ++i) {
       const Part& part = engine.part(i);
       const std::size_t begin = std::max(first, part.first);
       const std::size_t end = std::min(first + count, part.first + part.count);
       if (begin < end) note(i, end - begin);
     }
-  });
+  };
+  const double loss = learner.compute_gradient_by_layers({.before_use = {}, .ready = ready});
   for (std::uint32_t i = 0; i < engine.parts(); ++i) {
     if (missing[i] > 0) note(i, missing[i]);
   }

@@ -125,15 +125,19 @@ class TellingLearner final : public Learner {
   [[nodiscard]] std::span<float> parameters() override { return inner_->parameters(); }
   [[nodiscard]] std::span<float> gradient() override { return inner_->gradient(); }
   double compute_gradient() override { return inner_->compute_gradient(); }
-  double compute_gradient_by_layers(const GradientReady& ready) override {
+  double compute_gradient_by_layers(const LayerWatch& watch) override {
+    std::vector<Part> pieces = split_into_parts({}, parameters().size(), 11);
+    std::ranges::shuffle(pieces, random_);
+    if (watch.before_use) {
+      for (const Part& piece : pieces) watch.before_use(piece.first, piece.count);
+    }
     const double loss = inner_->compute_gradient();
     const std::vector<float> whole(gradient().begin(), gradient().end());
     std::ranges::fill(gradient(), std::numeric_limits<float>::quiet_NaN());
-    std::vector<Part> pieces = split_into_parts({}, whole.size(), 11);
     std::ranges::shuffle(pieces, random_);
     for (const Part& piece : pieces) {
       std::ranges::copy(piece.of(std::span(whole)), piece.of(gradient()).begin());
-      if (random_() % 5 != 0) ready(piece.first, piece.count);
+      if (random_() % 5 != 0) watch.ready(piece.first, piece.count);
     }
     return loss;
   }

@@ -1,10 +1,15 @@
 #include "trainer/arena.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
 
 namespace longhaul::trainer {
 namespace {
@@ -76,6 +81,77 @@ TEST(Arena, TiedParametersAreLaidOutOnceWhereTheirGradientIsReady) {
   torch::linear(torch::linear(torch::ones({1, 2}), model.first), model.first).sum().backward();
   // Both uses add up: d/dW of 1ᵀ W W 1.
   EXPECT_TRUE(std::ranges::equal(arena.gradient().subspan(2), std::vector<float>{7, 11, 9, 13}));
+}
+
+TEST(Arena, TellsOfALayerWhenTheLayersBeforeItAreComputed) {
+  const TwoLayers model;
+  Arena arena({{"first", model.first}, {"second", model.second}});
+  std::vector<std::string> events;
+  torch::Tensor y;
+  const auto forward = [&] {
+    const torch::Tensor x = torch::linear(torch::tensor({1.F, 10.F}).view({1, 2}), model.first);
+    events.push_back("first computed");
+    y = torch::linear(x, model.second);
+  };
+  arena.tell_before_use(forward, [&](std::size_t first, std::size_t count) {
+    events.push_back((first == 0 ? "second of " : "first of ") + std::to_string(count));
+    if (first == 0) arena.parameters()[0] = 0;
+  });
+  EXPECT_EQ(events, (std::vector<std::string>{"first of 4", "first computed", "second of 2"}));
+  EXPECT_EQ(y.item<float>(), 6 * 43) << "what was written is read";
+  y.sum().backward();
+  EXPECT_TRUE(std::ranges::equal(arena.gradient(), std::vector<float>{21, 43, 0, 0, 6, 60}));
+}
+
+std::vector<std::size_t> told_in(Arena& arena, const std::function<void()>& forward) {
+  std::vector<std::size_t> told;
+  arena.tell_before_use(forward, [&](std::size_t first, std::size_t) { told.push_back(first); });
+  return told;
+}
+
+TEST(Arena, TellsOfALayerInEveryFormInWhichAnOperationGetsIt) {
+  const TwoLayers model;
+  Arena arena({{"first", model.first}, {"second", model.second}});
+  const torch::Tensor row = model.first[1];
+  using testing::ElementsAre;
+  EXPECT_THAT(told_in(arena, [&] { (void)row.sum(); }), ElementsAre(2)) << "an older view";
+  EXPECT_THAT(told_in(arena,
+                      [&] {
+                        (void)torch::cat({model.second, model.first});
+                      }),
+              ElementsAre(0, 2));
+  EXPECT_THAT(told_in(arena,
+                      [&] {
+                        (void)torch::ones({1, 2}).mul_(model.second);
+                      }),
+              ElementsAre(0));
+  EXPECT_THAT(told_in(arena, [&] { (void)torch::ones({1, 2}).sum(); }), ElementsAre());
+  EXPECT_THAT(told_in(arena, [&] { (void)model.first.grad().sum(); }), ElementsAre());
+}
+
+TEST(Arena, WatchesOnlyItsOwnThreadWhileItsForwardPassRuns) {
+  const TwoLayers model;
+  Arena arena({{"first", model.first}, {"second", model.second}});
+  const auto on_another_thread = [&] { std::jthread([&] { (void)model.first.sum(); }).join(); };
+  EXPECT_TRUE(told_in(arena, on_another_thread).empty());
+  std::size_t calls = 0;
+  arena.tell_before_use([] {}, [&](std::size_t, std::size_t) { ++calls; });
+  (void)model.first.sum();
+  EXPECT_EQ(calls, 0U);
+}
+
+TEST(Arena, AnExceptionOfTheOneWhoIsToldLeavesTheForwardPass) {
+  const TwoLayers model;
+  Arena arena({{"first", model.first}, {"second", model.second}});
+  std::size_t calls = 0;
+  const auto forward = [&] { (void)model.forward(torch::ones({1, 2})); };
+  const auto throwing = [&](std::size_t, std::size_t) {
+    ++calls;
+    throw std::runtime_error("no mean");
+  };
+  EXPECT_THROW(arena.tell_before_use(forward, throwing), std::runtime_error);
+  EXPECT_EQ(calls, 1U);
+  EXPECT_EQ(told_in(arena, forward).size(), 2U) << "the next pass is watched again";
 }
 
 TEST(Arena, NoticesAGradientThatWasReplaced) {

@@ -65,35 +65,6 @@ TEST(Workload, GradientsAreTheSameBitsHoweverManyThreadsRun) {
   }
 }
 
-// Once a layer was told of, nobody reads its parameters: what is written there changes nothing.
-void expect_same_gradient_by_layers(TorchWorkload& workload) {
-  const auto whole = workload.make_learner(0);
-  const auto by_layers = workload.make_learner(0);
-  for (int step = 0; step < 3; ++step) {
-    std::vector<std::size_t> told;
-    const std::vector<float> before = copy_of(by_layers->parameters());
-    const double loss =
-        by_layers->compute_gradient_by_layers([&](std::size_t first, std::size_t count) {
-          told.push_back(first);
-          std::ranges::fill(by_layers->parameters().subspan(first, count), NAN);
-        });
-    EXPECT_EQ(whole->compute_gradient(), loss);
-    EXPECT_EQ(copy_of(whole->gradient()), copy_of(by_layers->gradient()));
-    EXPECT_EQ(told.size(), workload.layers().size()) << "each layer once";
-    std::ranges::sort(told);
-    EXPECT_EQ(std::ranges::adjacent_find(told), told.end());
-    std::ranges::copy(before, by_layers->parameters().begin());
-  }
-}
-
-TEST(Workload, TellsOfLayersWhoseGradientIsFinal) {
-  for (const auto& [model, knobs] : some_models()) {
-    SCOPED_TRACE(model);
-    expect_same_gradient_by_layers(
-        *easy_workload({.model = model, .knobs = knobs, .replicas = 2, .batch = 16}));
-  }
-}
-
 TEST(Workload, EachReplicaDropsOutByItsOwnGenerator) {
   const auto first_loss = [](double dropout, std::size_t replica) {
     // One share of all samples as one batch: without dropout, replicas differ by rounding only.
@@ -226,7 +197,6 @@ TEST(Workload, TrainsAGptOnAnyText) {
   ASSERT_TRUE(made.ok()) << made.error().message;
   TorchWorkload& workload = **made;
   EXPECT_EQ(gradients(workload, 2, 1), gradients(workload, 2, 2));
-  expect_same_gradient_by_layers(workload);
   const auto learner = workload.make_learner(0);
   const Evaluation before = workload.evaluate(learner->parameters(), 10);
   EXPECT_NEAR(before.loss, std::log(13.0), 0.2);
