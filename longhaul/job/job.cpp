@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "longhaul/job/recipe_choice.h"
+#include "longhaul/sync/layer_times.h"
 #include "longhaul/sync/optimizer.h"
 
 namespace longhaul {
@@ -40,11 +41,13 @@ Status check_planned(const std::string& text, PlannerKind planner, const RecipeO
                  "recipe " + text + ": " + key + " is what it chooses by itself (static takes it)"};
   };
   if (planner == PlannerKind::kNone) return Done{};
-  if (settings.keep_ratio) return refuse("keep_ratio");
+  const bool has_schedule = planner == PlannerKind::kLayers;  // that is all it chooses
+  if (settings.keep_ratio && !has_schedule) return refuse("keep_ratio");
   if (settings.delay_steps && planner != PlannerKind::kAccordion) return refuse("delay_steps");
-  const bool keeps_merge = planner == PlannerKind::kDeco || planner == PlannerKind::kAccordion;
+  const bool keeps_merge =
+      planner == PlannerKind::kDeco || planner == PlannerKind::kAccordion || has_schedule;
   if (settings.merge && !keeps_merge) return refuse("merge");
-  if (settings.period_steps.value_or(1) > 1) {
+  if (settings.period_steps.value_or(1) > 1 && !has_schedule) {
     return Error{
         ErrorCode::kInvalidArgument,
         "recipe " + text + ": period_steps: a recipe with a planner takes none (static does)"};
@@ -102,6 +105,8 @@ Status check_together(const std::string& text, const Recipe& recipe, const Train
     return refuse("merge = anchor tells all again in every round: a mean may hold nothing back");
   if (local.fragments > 1 && plan.merge != Merge::kLate && plan.merge != Merge::kOuter)
     return refuse("a model in fragments needs merge = late or outer");
+  if (recipe.is_by_layer && plan.merge != Merge::kLate && plan.merge != Merge::kOptimizer)
+    return refuse("layers that travel on their own need merge = late or optimizer");
   return Done{};
 }
 
@@ -140,13 +145,18 @@ Result<EngineOptions> engine_options(const Job& job, const LayerTable& layers) {
     const bool stays_late =
         recipe.plan.merge == Merge::kLate &&
         (recipe.planner == PlannerKind::kNone || recipe.planner == PlannerKind::kDeco);
-    if (!stays_late || recipe.local.fragments > 1)
+    if (!stays_late || recipe.local.fragments > 1 || recipe.is_by_layer)
       return Error{ErrorCode::kInvalidArgument,
                    "train.final_average: expected a recipe that always merges late, in one piece, "
                    "got " +
                        std::string(recipe.name)};
     final_average = train.steps - 1;
   }
+  LayerProfile times;
+  for (const LayerOptions& layer : job.scenario.layers)
+    times.layers.push_back(
+        {.name = layer.name, .forward = layer.forward, .backward = layer.backward});
+  if (job.recipe.is_by_layer && !layers.empty()) (void)LONGHAUL_TRY(layer_times(layers, times));
   return EngineOptions{.recipe = job.recipe,
                        .optimizer = {.kind = train.optimizer,
                                      .momentum = static_cast<float>(train.momentum),
@@ -158,6 +168,7 @@ Result<EngineOptions> engine_options(const Job& job, const LayerTable& layers) {
                        .clip = train.clip,
                        .seed = job.seed,
                        .layers = layers,
+                       .times = std::move(times),
                        .final_average = final_average,
                        .replicas = job.scenario.replicas.size()};
 }

@@ -65,11 +65,13 @@ class Parser {
  private:
   Status read_table(const toml::table& table, const std::string& name, const std::string& recipe,
                     std::vector<Assignment>& out);
-  Status read_replicas(const toml::node& node);
+  Status read_list(const std::string& name, const toml::node& node,
+                   std::vector<std::vector<Assignment>>& out);
   Status read_recipes(const toml::node& node);
   Status read_top_level(std::string_view name, const toml::node& node);
   Status apply(const std::vector<Assignment>& assignments);
   Status add_replicas();
+  Status add_layers();
 
   [[nodiscard]] const ScenarioKey* find(const std::string& table, std::string_view name) const;
   [[nodiscard]] std::string place(const toml::source_region& region) const {
@@ -86,6 +88,7 @@ class Parser {
   std::vector<Assignment> plain_;                  // later ones win
   std::vector<std::vector<Assignment>> replicas_;  // one list for each [[replica]]
   std::vector<Assignment> every_replica_;          // --set replica.key=value
+  std::vector<std::vector<Assignment>> layers_;    // one list for each [[layer]]
   Draft draft_;
   Places places_;
 };
@@ -118,17 +121,19 @@ Status Parser::read_table(const toml::table& table, const std::string& name,
   return Done{};
 }
 
-Status Parser::read_replicas(const toml::node& node) {
+// Tables [[name]].
+Status Parser::read_list(const std::string& name, const toml::node& node,
+                         std::vector<std::vector<Assignment>>& out) {
   const toml::array* list = node.as_array();
   for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
     const toml::table* table = (*list)[i].as_table();
     if (table == nullptr) list = nullptr;
     if (list == nullptr) break;
-    LONGHAUL_TRY(read_table(*table, "replica", "", replicas_.emplace_back()));
+    LONGHAUL_TRY(read_table(*table, name, "", out.emplace_back()));
   }
   if (list != nullptr) return Done{};
   return invalid(place(node.source()),
-                 "replica: expected tables [[replica]], got " + as_got(raw_value(node)));
+                 name + ": expected tables [[" + name + "]], got " + as_got(raw_value(node)));
 }
 
 Status Parser::read_recipes(const toml::node& node) {
@@ -149,7 +154,8 @@ Status Parser::read_recipes(const toml::node& node) {
 }
 
 Status Parser::read_top_level(std::string_view name, const toml::node& node) {
-  if (name == "replica") return read_replicas(node);
+  if (name == "replica") return read_list("replica", node, replicas_);
+  if (name == "layer") return read_list("layer", node, layers_);
   if (name == "recipe") return read_recipes(node);
   const std::string table(name);
   if (is_table(name)) {
@@ -191,6 +197,8 @@ Status Parser::read_setting(const std::string& setting) {
   const ScenarioKey* key = find(table, name);
   if (key == nullptr || (table == "recipe") == recipe.empty())
     return invalid(where, unknown_key(full_name, table, name, keys_));
+  if (table == "layer")
+    return invalid(where, full_name + ": tables [[layer]] stand in a file only");
   Assignment assignment{key, recipe, full_name, {.text = setting.substr(equals + 1)}, where};
   if (table == "recipe") draft_.scenario.overrides[recipe];
   // A learning rate given on the command line also wins over those of [recipe.NAME].
@@ -228,9 +236,19 @@ Status Parser::add_replicas() {
   return Done{};
 }
 
+Status Parser::add_layers() {
+  for (const std::vector<Assignment>& own : layers_) {
+    draft_.layer = {};
+    LONGHAUL_TRY(apply(own));
+    draft_.scenario.layers.push_back(draft_.layer);
+  }
+  return Done{};
+}
+
 Result<Scenario> Parser::finish() {
   LONGHAUL_TRY(apply(plain_));
   LONGHAUL_TRY(add_replicas());
+  LONGHAUL_TRY(add_layers());
   LONGHAUL_TRY(check_scenario(draft_.scenario, file_name_, places_, catalogue_));
   return std::move(draft_.scenario);
 }

@@ -64,6 +64,19 @@ Error misfit(const std::string& where, const std::string& what) {
   return Error{ErrorCode::kInvalidArgument, where + ": " + what};
 }
 
+Status check_layers(const Scenario& scenario, const std::string& file_name) {
+  Seconds all{};
+  for (const LayerOptions& layer : scenario.layers) {
+    if (layer.name.empty()) return misfit(file_name, "layer.name: expected a name, got none");
+    const auto is_same = [&](const LayerOptions& other) { return other.name == layer.name; };
+    if (std::ranges::count_if(scenario.layers, is_same) > 1)
+      return misfit(file_name, "layer.name: \"" + layer.name + "\" occurs twice");
+    all += layer.forward + layer.backward;
+  }
+  if (scenario.layers.empty() || all > Seconds(0)) return Done{};
+  return misfit(file_name, "layer: expected a time above 0 in one of the tables, got none");
+}
+
 }  // namespace
 
 std::string unknown_key(const std::string& full_name, const std::string& table,
@@ -101,6 +114,7 @@ Status check_scenario(const Scenario& scenario, const std::string& file_name, co
                   "train.warmup_steps: expected at most train.steps (" +
                       std::to_string(scenario.train.steps) + "), got " +
                       std::to_string(scenario.train.warmup_steps));
+  LONGHAUL_TRY(check_layers(scenario, file_name));
   const auto has = [](const std::vector<std::string>& names, const std::string& name) {
     return std::ranges::find(names, name) != names.end();
   };

@@ -161,6 +161,13 @@ void add_replica(std::vector<ScenarioKey>& keys) {
   keys.push_back(row("replica", "weight", real_from(1e-6, 1e6), LONGHAUL_FIELD(replica.weight)));
 }
 
+void add_layer(std::vector<ScenarioKey>& keys) {
+  keys.push_back(with_fallback(
+      row("layer", "name", any_text("a layer's name"), LONGHAUL_FIELD(layer.name)), "required"));
+  keys.push_back(row("layer", "forward", duration(), LONGHAUL_FIELD(layer.forward)));
+  keys.push_back(row("layer", "backward", duration(), LONGHAUL_FIELD(layer.backward)));
+}
+
 void add_recipe(std::vector<ScenarioKey>& keys) {
   keys.push_back(row("recipe", "keep_ratio", ratio(), LONGHAUL_FIELD(recipe.keep_ratio)));
   keys.push_back(
@@ -187,6 +194,7 @@ std::vector<ScenarioKey> scenario_keys(const Catalogue& catalogue) {
   add_eval_and_target(keys);
   add_link(keys, "link", LONGHAUL_FIELD(link));
   add_replica(keys);
+  add_layer(keys);
   add_recipe(keys);
   return keys;
 }

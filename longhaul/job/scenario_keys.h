@@ -27,13 +27,14 @@ struct RawValue {
   std::vector<std::string> items;
 };
 
-// A scenario that is being read; rows write to it. `replica`, `replica_count` and `recipe` belong
-// to the [[replica]] or [recipe.NAME] that is being read.
+// A scenario that is being read; rows write to it. `replica`, `replica_count`, `layer` and `recipe`
+// belong to the [[replica]], [[layer]] or [recipe.NAME] that is being read.
 struct Draft {
   Scenario scenario;
   LinkOptions link;
   ReplicaOptions replica;
   std::size_t replica_count = 1;
+  LayerOptions layer;
   RecipeOptions recipe;
 };
 

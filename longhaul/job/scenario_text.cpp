@@ -69,7 +69,7 @@ std::string scenario_toml(const Scenario& scenario) {
   std::string table = "none yet";
   for (const ScenarioKey& key : keys) {
     const bool is_done = key.table == table || key.table == "link" || key.table == "replica" ||
-                         key.table == "recipe";  // [link] is in every [[replica]]
+                         key.table == "layer" || key.table == "recipe";  // [link]: in [[replica]]
     if (is_done) continue;
     table = key.table;
     if (!table.empty()) text += "\n[" + table + "]\n";
@@ -78,6 +78,10 @@ std::string scenario_toml(const Scenario& scenario) {
     for (const std::string& recipe : scenario.recipes) text += recipe_comment(scenario, recipe);
   }
   text += replica_tables(keys, draft.scenario.replicas);
+  for (const LayerOptions& layer : scenario.layers) {
+    draft.layer = layer;
+    text += "\n[[layer]]\n" + table_lines(keys, "layer", draft);
+  }
   for (const auto& [name, settings] : scenario.overrides) {
     draft.recipe = settings;
     text += "\n[recipe." + name + "]\n" + table_lines(keys, "recipe", draft);

@@ -126,6 +126,8 @@ Result<RunResult> replay(const Scenario& scenario, RunResult run) {
     }
   }
   (void)LONGHAUL_TRY(recipe_settings(run.recipe));
+  if (find_recipe(recipe_name(run.recipe))->is_by_layer)
+    return cannot(run, "its layers travel on their own; run it again");
   Result<std::vector<SimulatedPeer>> peers = free_peers_of(scenario);
   if (!find_recipe(recipe_name(run.recipe))->is_free) peers = peers_of(scenario, run.seed);
   if (!peers.ok()) return peers.error();

@@ -58,8 +58,8 @@ class Run {
       network_->compress_means(
           make_mean_compressor(options, workload_.initial_parameters().size(), workers_));
     for (options.slot = 0; options.slot < scenario_.replicas.size(); ++options.slot) {
-      seats_.push_back(
-          std::make_unique<Seat>(options, scenario_.train.steps, workload_, *network_));
+      seats_.push_back(std::make_unique<Seat>(options, scenario_.replicas[options.slot].step_time,
+                                              scenario_.train.steps, workload_, *network_));
       LONGHAUL_TRY(seats_.back()->replica().start(Deadline::max()));
     }
     return request_.resume == nullptr ? Status(Done{}) : load(*request_.resume);
@@ -108,46 +108,54 @@ class Run {
   }
 
   Status one_step(std::size_t step) {
-    std::vector<Status> done(seats_.size(), Done{});
-    workers_.run(seats_.size(), [&](std::size_t i) {
-      network_->advance(i, step_time(i));  // all parts are sent at its end
-      const Result<Stance> begun = seats_[i]->replica().begin_step(Deadline::max());
-      if (!begun.ok()) done[i] = begun.error();
-    });
-    for (std::size_t i = 0; i < seats_.size(); ++i) {
-      if (!done[i].ok()) return done[i];
-      times_->computed(step, i, network_->now(i) - step_time(i), network_->now(i));
-    }
+    LONGHAUL_TRY(for_all(step, [](Replica& replica) -> Status {
+      const Result<Stance> begun = replica.begin_step(Deadline::max());
+      return begun.ok() ? Status(Done{}) : begun.error();
+    }));
+    if (is_open_) note_step(step - 1);  // it has ended in this forward pass
     result_.wire.emplace_back();
     LONGHAUL_TRY(network_->settle());
-    std::vector<Seconds> before(seats_.size());
-    std::vector<double> losses(seats_.size());
-    workers_.run(seats_.size(), [&](std::size_t i) {
-      before[i] = network_->now(i);
-      const Result<StepFacts> ended = seats_[i]->replica().end_step(Deadline::max());
-      if (ended.ok()) {
-        losses[i] = ended->loss;
-      } else {
-        done[i] = ended.error();
-      }
-    });
-    for (std::size_t i = 0; i < seats_.size(); ++i) {
-      if (!done[i].ok()) return done[i];
-      times_->waited(step, i, before[i], network_->now(i));
-    }
-    note_step(step, losses);
+    LONGHAUL_TRY(end_step(step));
+    if (!is_open_) note_step(step);
     return Done{};
   }
 
-  [[nodiscard]] Seconds step_time(std::size_t replica) const {
-    return scenario_.replicas[replica].step_time;
+  Status end_step(std::size_t step) {
+    LONGHAUL_TRY(for_all(step, [](Replica& replica) -> Status {
+      const Result<StepFacts> ended = replica.end_step(Deadline::max());
+      return ended.ok() ? Status(Done{}) : ended.error();
+    }));
+    losses_.clear();
+    for (const std::unique_ptr<Seat>& seat : seats_) losses_.push_back(seat->replica().loss());
+    is_open_ = seats_[0]->replica().ends_in_forward();
+    return Done{};
+  }
+
+  // Lets all replicas do a half of a step, several at once, and notes how each spent the time.
+  Status for_all(std::size_t step, const std::function<Status(Replica&)>& half) {
+    std::vector<Status> done(seats_.size(), Done{});
+    std::vector<Seconds> before(seats_.size());
+    workers_.run(seats_.size(), [&](std::size_t i) {
+      before[i] = network_->now(i);
+      done[i] = half(seats_[i]->replica());
+    });
+    for (std::size_t i = 0; i < seats_.size(); ++i) {
+      if (!done[i].ok()) return done[i];
+      for (const auto& [begin, end] : seats_[i]->take_worked()) {
+        times_->waited(step, i, before[i], begin);
+        times_->computed(step, i, begin, end);
+        before[i] = end;
+      }
+      times_->waited(step, i, before[i], network_->now(i));
+    }
+    return Done{};
   }
 
   // Notes the loss and the time of a step and an evaluation where one is due, and decides whether
-  // to go on. `losses` are by replica.
-  void note_step(std::size_t step, const std::vector<double>& losses) {
+  // to go on.
+  void note_step(std::size_t step) {
     double loss = 0;
-    for (const double one : losses) loss += one / static_cast<double>(losses.size());
+    for (const double one : losses_) loss += one / static_cast<double>(losses_.size());
     const std::size_t done = step + 1;
     result_.losses.push_back({.step = done, .time = latest(), .loss = loss});
     if (done % scenario_.eval.every == 0) evaluate(done);
@@ -156,7 +164,8 @@ class Run {
     const bool is_stopped = request_.progress && !request_.progress(done, scenario_.train.steps);
     is_over_ = is_stopped || has_ended();
     const bool is_due = request_.save_every > 0 && done % request_.save_every == 0;
-    if (request_.save && !planner_ && (is_due || is_stopped)) request_.save(save());
+    const bool can_save = !planner_ && !is_open_;  // not what is on its way in a forward pass
+    if (request_.save && can_save && (is_due || is_stopped)) request_.save(save());
   }
 
   [[nodiscard]] bool has_ended() const {
@@ -175,11 +184,16 @@ class Run {
 
   [[nodiscard]] Seconds latest() const {
     Seconds time{};
-    for (std::size_t i = 0; i < seats_.size(); ++i) time = std::max(time, network_->now(i));
+    for (const std::unique_ptr<Seat>& seat : seats_) time = std::max(time, seat->ended());
     return time;
   }
 
   Result<RunResult> finish() {
+    if (is_open_) {
+      const std::size_t last = result_.losses.size();
+      LONGHAUL_TRY(end_step(last));
+      note_step(last);
+    }
     result_.virtual_time = latest();
     for (const std::unique_ptr<Seat>& seat : seats_) {
       (void)LONGHAUL_TRY(seat->replica().finish(Deadline::max()));
@@ -228,6 +242,8 @@ class Run {
   std::vector<std::unique_ptr<Seat>> seats_;
   RunResult result_;
   std::unique_ptr<Timekeeper> times_;  // writes into the result
+  std::vector<double> losses_;         // of the last step, by replica
+  bool is_open_ = false;               // that step ends in the forward pass of the next one
   bool is_over_ = false;
 };
 

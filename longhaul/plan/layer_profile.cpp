@@ -1,5 +1,6 @@
 #include "longhaul/plan/layer_profile.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -56,6 +57,39 @@ double LayerProfile::bytes() const {
   double sum = 0;
   for (const Layer& layer : layers) sum += layer.bytes;
   return sum;
+}
+
+LayerProfile scaled(LayerProfile profile, Seconds step) {
+  const double factor = step / (profile.forward() + profile.backward());
+  for (LayerProfile::Layer& layer : profile.layers) {
+    layer.forward *= factor;
+    layer.backward *= factor;
+  }
+  return profile;
+}
+
+// Whole elements in each piece.
+LayerProfile in_pieces(const LayerProfile& profile, double most_bytes) {
+  constexpr double kElementBytes = 4;
+  LayerProfile cut{.batch = profile.batch, .overhead_share = profile.overhead_share};
+  for (const LayerProfile::Layer& layer : profile.layers) {
+    const double elements = layer.bytes / kElementBytes;
+    const double wanted = std::ceil(layer.bytes / std::max(most_bytes, kElementBytes));
+    const auto pieces = static_cast<std::size_t>(std::max(1.0, std::min(wanted, elements)));
+    double done = 0;
+    for (std::size_t i = 0; i < pieces; ++i) {
+      const double end =
+          i + 1 == pieces
+              ? elements
+              : std::floor(elements * static_cast<double>(i + 1) / static_cast<double>(pieces));
+      LayerProfile::Layer& piece = cut.layers.emplace_back(layer);
+      if (pieces > 1) piece.name += '/' + std::to_string(i + 1);
+      piece.bytes = (end - done) * kElementBytes;
+      if (i > 0) piece.forward = piece.backward = Seconds(0);
+      done = end;
+    }
+  }
+  return cut;
 }
 
 nlohmann::ordered_json profile_json(const LayerProfile& profile) {

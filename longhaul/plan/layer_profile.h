@@ -31,6 +31,14 @@ struct LayerProfile {
   [[nodiscard]] double bytes() const;
 };
 
+// The same layers in a step of another length.
+LayerProfile scaled(LayerProfile profile, Seconds step);
+
+// Cuts layers of more than `most_bytes` into even pieces, named "hidden/1", "hidden/2", …. All
+// pieces of a layer are ready, and needed again, at the same time as the layer: its forward time is
+// the first piece's, which comes last in the forward pass, and so is its backward time.
+LayerProfile in_pieces(const LayerProfile& profile, double most_bytes);
+
 // {layers: [{name, t_fp_s, t_bp_s, bytes}], batch, overhead_share}; the last two may be missing.
 nlohmann::ordered_json profile_json(const LayerProfile& profile);
 // Refuses profiles without layers, negative or absurd numbers, and names that occur twice.

@@ -7,6 +7,7 @@
 
 #include "longhaul/base/check.h"
 #include "longhaul/plan/auto_planner.h"
+#include "longhaul/plan/layer_planner.h"
 
 namespace longhaul {
 namespace {
@@ -130,6 +131,9 @@ bool Planner::resize(std::size_t replicas) {
 Decision Planner::as_it_is(const Conditions& replicas, const Plan& plan, std::string reason) const {
   Decision decision =
       predicted(replicas, sizes_.exact(plan.keep_ratio), plan, calibrated_model(plan.merge));
+  if (!options_.parts.layers.empty())
+    decision.step_time = decision.likely_step_time =
+        timeline_of(plan, options_.parts, replicas, sizes_).step_time;
   decision.reason = std::move(reason);
   return decision;
 }
@@ -138,6 +142,8 @@ std::unique_ptr<Planner> make_planner(const PlannerOptions& options, RoundSizes 
   switch (options.kind) {
     case PlannerKind::kNone:
       break;
+    case PlannerKind::kLayers:
+      return std::make_unique<LayerPlanner>(std::move(sizes), options);
     case PlannerKind::kDeco:
       return std::make_unique<DecoPlanner>(std::move(sizes), options);
     case PlannerKind::kAuto:

@@ -12,6 +12,7 @@
 
 #include "longhaul/plan/conditions.h"
 #include "longhaul/plan/deco.h"
+#include "longhaul/plan/layer_schedule.h"
 #include "longhaul/plan/round_sizes.h"
 
 namespace longhaul {
@@ -24,6 +25,7 @@ enum class PlannerKind : std::uint8_t {
   kFrozen,       // what auto chooses at the start
   kClairvoyant,  // auto, told the truth about the links to come: a bound, for the lab only
   kRandom,       // auto's ratio, hence its bytes, with a delay drawn by lot: a planner must beat it
+  kLayers,       // which layers have a round in which step, by the recipe's policy
   kAccordion,    // a tenth or nearly everything, by how fast the gradient's norm changes
 };
 
@@ -48,6 +50,9 @@ struct PlannerOptions {
   bool may_look_ahead = true;  // false for optimizers whose steps cannot be foreseen (AdamW)
   std::uint64_t seed = 1;      // of kRandom
   std::size_t steps = 0;       // of the run; 0: unknown
+  // Of a recipe by layer: its parts with their shares of a step's time, and how it sends them.
+  LayerProfile parts{};
+  LayerPolicy policy = LayerPolicy::kAsReady;
 };
 
 // Chooses the plan of a run and changes it.

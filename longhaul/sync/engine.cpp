@@ -18,7 +18,9 @@ PlannerOptions planner_options(const EngineOptions& options) {
           .plan = options.recipe.plan,
           .may_look_ahead = can_be_foreseen(options.optimizer.kind),
           .seed = options.seed,
-          .steps = options.lr.steps};
+          .steps = options.lr.steps,
+          .parts = part_times(options),
+          .policy = options.recipe.layers};
 }
 
 std::unique_ptr<MeanCompressor> make_mean_compressor(const EngineOptions& options,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "longhaul/codec/layer_table.h"
+#include "longhaul/plan/layer_profile.h"
 #include "longhaul/sync/lr_schedule.h"
 #include "longhaul/sync/optimizer.h"
 #include "longhaul/sync/part.h"
@@ -29,6 +30,9 @@ struct EngineOptions {
   double clip = 0;         // largest norm of a gradient; 0: none. See Engine::ready()
   std::uint64_t seed = 1;  // equal on all replicas: of codecs that draw at random
   LayerTable layers;
+  // For recipes by layer: the time that each layer of `layers` takes, as a share of a step. Without
+  // layers, or if they do not fit: shares by size.
+  LayerProfile times{};
   bool computes = true;  // false: nobody takes gradients here, so it need not stand anywhere
   // In this step everything that a replica has not told goes into a round, uncompressed: after its
   // merge the shared model is the mean of all replicas. For `late`, and a model in one piece.
@@ -38,9 +42,10 @@ struct EngineOptions {
 };
 
 // The parts of a model with so many elements.
-inline std::vector<Part> parts_of(const EngineOptions& options, std::size_t elements) {
-  return split_into_parts(options.layers, elements,
-                          static_cast<std::size_t>(options.recipe.local.fragments));
-}
+std::vector<Part> parts_of(const EngineOptions& options, std::size_t elements);
+
+// The parts of a recipe by layer: their sizes and their shares of a step's time. Without parts: the
+// recipe is another, or the layers are not known yet.
+LayerProfile part_times(const EngineOptions& options);
 
 }  // namespace longhaul

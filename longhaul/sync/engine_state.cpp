@@ -169,11 +169,16 @@ Status read_own(const State& state, EngineState& loaded) {
 }
 
 Status check_parts(const Plan& plan, const EngineOptions& options) {
-  const auto parts = static_cast<std::size_t>(options.recipe.local.fragments);
-  if (parts > 1 && plan.merge != Merge::kLate && plan.merge != Merge::kOuter)
+  const std::size_t by_layer = part_times(options).layers.size();
+  const std::size_t parts =
+      by_layer > 0 ? by_layer : static_cast<std::size_t>(options.recipe.local.fragments);
+  const bool merges_parts =
+      plan.merge == Merge::kLate || plan.merge == Merge::kOuter || plan.merge == Merge::kOptimizer;
+  if (parts > 1 && !merges_parts)
     return mismatch("merge rule " + std::string(name_of(plan.merge)) +
                     " merges a model in one part, and it has " + std::to_string(parts));
   if (plan.schedule.empty()) return Done{};
+  if (parts == 1 && options.recipe.is_by_layer && options.layers.empty()) return Done{};  // yet
   if (parts == 1) return mismatch("schedule: the model is one part");
   std::vector<bool> is_scheduled(parts);
   for (const auto& step : plan.schedule) {

@@ -196,8 +196,9 @@ std::unique_ptr<MergeRule> make_merge_rule(const EngineOptions& options,
                                            std::span<float> parameters, Optimizer& optimizer,
                                            Workers& workers) {
   const Merge merge = options.recipe.plan.merge;
-  const bool has_parts = merge == Merge::kLate || merge == Merge::kOuter;
-  LONGHAUL_CHECK(options.recipe.local.fragments <= 1 || has_parts);
+  const bool has_parts =
+      merge == Merge::kLate || merge == Merge::kOuter || merge == Merge::kOptimizer;
+  LONGHAUL_CHECK(has_parts || parts_of(options, shared.size()).size() == 1);
   const auto start = [&] { return Floats(shared.begin(), shared.end()); };
   switch (merge) {
     case Merge::kOptimizer:

@@ -72,7 +72,7 @@ class MergeRule {
 // The rule of the recipe's plan. `shared` is the model that all replicas have; `parameters`,
 // `optimizer` and `workers` must outlive the rule. The optimizer is the replica's own where it has
 // local steps, else that of the means. Look-ahead needs one whose steps it can foresee: not AdamW.
-// More than one part is for `late` and `outer` only.
+// More than one part is for `late`, `outer` and `optimizer` only.
 std::unique_ptr<MergeRule> make_merge_rule(const EngineOptions& options,
                                            std::span<const float> shared,
                                            std::span<float> parameters, Optimizer& optimizer,

@@ -23,7 +23,11 @@ struct Recipe {
   CodecOptions codec;
   bool keeps_residual = true;   // false: what the codec drops is lost
   float residual_decay = 1.0F;  // what the codec held back is multiplied by it after each round
-  bool is_two_way = false;      // the mean is compressed too, by the same codec
+  // Each layer is a part of its own: it travels while the others are still being computed, and is
+  // merged just before its next use.
+  bool is_by_layer = false;
+  LayerPolicy layers = LayerPolicy::kAsReady;  // which of them have a round in which step
+  bool is_two_way = false;                     // the mean is compressed too, by the same codec
   Plan plan;
   LocalSteps local;
   PlannerKind planner = PlannerKind::kNone;  // what moves the plan during the run

@@ -33,7 +33,11 @@ Replica::Replica(Options options, Learner& learner, Membership& membership, Exch
       learner_(learner),
       membership_(membership),
       clock_(options_.clock),
-      exchange_(exchange, clock_) {}
+      exchange_(exchange, clock_) {
+  if (options_.step_time.count() <= 0) return;
+  times_ = part_times(options_.engine);
+  if (!times_.layers.empty()) times_ = scaled(std::move(times_), options_.step_time);
+}
 
 std::unique_ptr<Engine> Replica::make_engine(const Plan& plan) {
   EngineOptions options = options_.engine;
@@ -61,6 +65,7 @@ Status Replica::resume(const State& checkpoint, SentUpdates sent) {
   sent_.erase(sent_.begin(), sent_.lower_bound({.step = engine_->steps_done()}));
   const auto loss = checkpoint.value<double>(kLoss);
   facts_ = {.step = engine_->steps_done(), .loss = loss.ok() ? *loss : kUnknown};
+  ends_in_forward_ = is_by_layer() && engine_->is_half_done();
   return learner_.load(checkpoint);
 }
 
@@ -81,6 +86,7 @@ Status Replica::replace_state() {
     replaced.residual += static_cast<double>(std::abs(held_back));
   const State state = membership_.take_snapshot();
   sent_.clear();
+  ends_in_forward_ = false;
   engine_ = make_engine(options_.engine.recipe.plan);
   LONGHAUL_TRY(engine_->load_shared(state));
   ++restarts_;
@@ -90,7 +96,73 @@ Status Replica::replace_state() {
   return Done{};
 }
 
+bool Replica::is_by_layer() const {
+  return !times_.layers.empty() && engine_->parts() > 1 &&
+         options_.engine.local_step == LocalStep::kOurs;
+}
+
+// Waits until so much more work of this step is done.
+void Replica::work(Seconds time, StepFacts* facts) {
+  worked_ += time;
+  if (options_.advance) return options_.advance(time);
+  const TimePoint due = work_.due(worked_);
+  if (facts != nullptr) facts->was_late = facts->was_late || clock_.now() > due;
+  pacer_.wait_until(due);
+}
+
+void Replica::begin_forward() {
+  work_.begin(clock_.now());
+  worked_ = waited_ = Seconds(0);
+  unused_parts_ = static_cast<std::uint32_t>(engine_->parts());
+}
+
+// In the reverse order of the parts. If the step before is open, each part is merged first.
+Status Replica::pass_forward(Deadline deadline) {
+  for (; *unused_parts_ > 0; --*unused_parts_) {
+    const std::uint32_t part = *unused_parts_ - 1;
+    if (ends_in_forward_) {
+      const Status merged = engine_->merge_before(part, deadline);
+      const Seconds waited = exchange_.take_waited();
+      work_.leave_out(waited);
+      waited_ += waited;
+      if (!merged.ok()) return merged;
+    }
+    work(times_.layers[part].forward);
+  }
+  return Done{};
+}
+
+Status Replica::end_in_forward(Deadline deadline) {
+  if (!unused_parts_) begin_forward();
+  Status merged = pass_forward(deadline);
+  if (merged.ok()) merged = engine_->end_step(deadline);
+  if (merged.ok()) {
+    ends_in_forward_ = false;
+    tell(facts_);
+  }
+  if (merged.ok() || merged.error().code != ErrorCode::kMismatch) return merged;
+  unused_parts_.reset();
+  return replace_state();  // it was replaced while this waited
+}
+
+void Replica::compute_by_layer(StepFacts& facts) {
+  if (!unused_parts_) begin_forward();
+  LONGHAUL_CHECK(pass_forward(Deadline::max()).ok());  // no step is open
+  unused_parts_.reset();
+  facts.loss = learner_.compute_gradient();
+  engine_->begin_step();
+  for (std::uint32_t part = 0; part < engine_->parts(); ++part) {
+    work(times_.layers[part].backward, &facts);
+    engine_->ready(part, engine_->part(part).of(learner_.gradient()));
+  }
+  facts.passes = learner_.passes();
+  facts.computed = clock_.now();
+  work_.has_gradient(facts.computed);
+  facts.computing = work_.computing();
+}
+
 void Replica::compute(StepFacts& facts) {
+  if (is_by_layer()) return compute_by_layer(facts);
   work_.begin(clock_.now());
   // Parts travel while others are computed. With a pace nothing is sent before it is over, as the
   // machine that it stands in for is slower.
@@ -99,7 +171,10 @@ void Replica::compute(StepFacts& facts) {
   facts.loss = is_by_part ? compute_and_submit(learner_, *engine_) : learner_.compute_gradient();
   facts.passes = learner_.passes();
   TimePoint end = clock_.now();
-  if (options_.step_time.count() > 0) {
+  if (options_.advance) {
+    options_.advance(options_.step_time);
+    end = clock_.now();
+  } else if (options_.step_time.count() > 0) {
     const TimePoint due = work_.due(options_.step_time);
     facts.was_late = end > due;
     pacer_.wait_until(due);
@@ -125,6 +200,7 @@ Status Replica::submit(Stance stance) {
     }
     return Done{};
   }
+  unused_parts_.reset();
   work_.forget_last();
   facts_.computed = clock_.now();
   work_.has_gradient(facts_.computed);
@@ -135,6 +211,7 @@ Status Replica::submit(Stance stance) {
 
 Result<Stance> Replica::begin_step(Deadline deadline) {
   LONGHAUL_CHECK(engine_ != nullptr);
+  if (ends_in_forward_) LONGHAUL_TRY(end_in_forward(deadline));
   while (!engine_->is_half_done()) {
     const Stance stance = LONGHAUL_TRY(
         membership_.stance(engine_->steps_done(), engine_->next_rounds().back(), deadline));
@@ -145,8 +222,10 @@ Result<Stance> Replica::begin_step(Deadline deadline) {
 }
 
 Result<StepFacts> Replica::end_step(Deadline deadline) {
-  const Status merged = engine_->end_step(deadline);
-  facts_.waiting += exchange_.take_waited();
+  const bool ends_later = is_by_layer() && facts_.stance == Stance::kTakePart && !ends_in_forward_;
+  ends_in_forward_ = ends_later;
+  const Status merged = ends_later ? Status(Done{}) : engine_->end_step(deadline);
+  facts_.waiting += exchange_.take_waited() + std::exchange(waited_, Seconds{});
   if (!merged.ok()) {
     // The state was replaced while it waited.
     if (merged.error().code != ErrorCode::kMismatch) return merged.error();
@@ -157,7 +236,7 @@ Result<StepFacts> Replica::end_step(Deadline deadline) {
   facts_.merged = exchange_.take_merged();
   facts_.mean_arrived = exchange_.take_arrived();
   work_.count(facts_.computing, facts_.waiting, engine_->plan().period_steps);
-  tell(facts_);
+  if (!ends_later) tell(facts_);
   work_.end(clock_.now(), facts_.waiting);
   facts_.replaced = std::exchange(replaced_, std::nullopt);
   return facts_;
@@ -189,6 +268,10 @@ void Replica::tell(const StepFacts& facts) {
 }
 
 Status Replica::settle(Deadline deadline) {
+  if (ends_in_forward_) {
+    LONGHAUL_TRY(engine_->end_step(deadline));
+    ends_in_forward_ = false;
+  }
   for (std::size_t i = 0; i < engine_->in_flight().size();) {
     Status here = membership_.await(engine_->in_flight()[i], deadline);
     if (here.ok()) {
@@ -206,7 +289,9 @@ Status Replica::settle(Deadline deadline) {
 // hub's model is never behind.
 Result<StepFacts> Replica::finish(Deadline deadline) {
   for (;;) {
-    const Status drained = engine_->drain(deadline);
+    const Status ended = ends_in_forward_ ? engine_->end_step(deadline) : Status(Done{});
+    if (ended.ok()) ends_in_forward_ = false;
+    const Status drained = ended.ok() ? engine_->drain(deadline) : ended;
     if (drained.ok()) return at_the_end();
     if (drained.error().code != ErrorCode::kMismatch) return drained.error();
     LONGHAUL_TRY(replace_state());

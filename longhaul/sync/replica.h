@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -43,6 +44,10 @@ struct StepFacts {
 };
 
 // The loop of one replica.
+// A recipe by layer with a step time is paced part by part. Its step ends in the forward pass of
+// the next one, where each part is merged just before its use; so after end_step() its means may
+// still be on their way, and engine().is_half_done().
+//
 // With our local step (EngineOptions::local_step) the learner computes gradients. With the caller's
 // compute_gradient() makes the step itself: it moves the parameters, and gradient() is not asked
 // for. Such a replica never does a step again: docs/hub.md.
@@ -53,6 +58,8 @@ class Replica {
     Workers& workers;
     const Clock& clock;
     Seconds step_time{};  // a step works at least this long; 0: as long as it takes
+    // Called in place of waiting until so much work is done: for clocks that are not the machine's.
+    std::function<void(Seconds work)> advance{};
   };
   // All outlive the replica.
   Replica(Options options, Learner& learner, Membership& membership, Exchange& exchange);
@@ -71,10 +78,14 @@ class Replica {
   Result<Stance> begin_step(Deadline deadline);
   // The second half: merges and reports. With the stance kRestart the state was replaced meanwhile,
   // and begin_step() comes again. Errors as step(). Several replicas of one process go through
-  // their steps together: all begin, then all end.
+  // their steps together: all begin, then all end. A step that ends in the next forward pass ends
+  // now if this is called again.
   Result<StepFacts> end_step(Deadline deadline);
+  // The step ends in the forward pass of the next one: see above.
+  [[nodiscard]] bool ends_in_forward() const { return ends_in_forward_; }
   // After the step at which the run is stopped: waits for the means that are on their way and
-  // merges none, as none is due. A checkpoint of then goes on as if nothing had stopped.
+  // merges none, as none is due, but those of a step that ends in the next forward pass. A
+  // checkpoint of then goes on as if nothing had stopped.
   Status settle(Deadline deadline);
   // After the last step: merges what is still on its way. Then the replica can leave.
   Result<StepFacts> finish(Deadline deadline);
@@ -85,6 +96,7 @@ class Replica {
   void interrupt() { pacer_.interrupt(); }
 
   [[nodiscard]] const Engine& engine() const { return *engine_; }
+  [[nodiscard]] double loss() const { return facts_.loss; }  // of its last gradient
   // Counts the states that were replaced.
   [[nodiscard]] std::size_t restarts() const { return restarts_; }
 
@@ -93,6 +105,12 @@ class Replica {
   Status replace_state();
   Status submit(Stance stance);
   void compute(StepFacts& facts);
+  void compute_by_layer(StepFacts& facts);
+  [[nodiscard]] bool is_by_layer() const;
+  void begin_forward();
+  Status pass_forward(Deadline deadline);
+  Status end_in_forward(Deadline deadline);
+  void work(Seconds time, StepFacts* facts = nullptr);
   void tell(const StepFacts& facts);
   [[nodiscard]] StepFacts at_the_end();
 
@@ -103,11 +121,17 @@ class Replica {
   TimedExchange exchange_;
   Pacer pacer_;
   WorkTimer work_;
+  LayerProfile times_;                // of the parts, with this step time; empty: not by layer
   std::unique_ptr<Engine> engine_;    // from the start on
   std::optional<Replaced> replaced_;  // not told yet
   std::size_t restarts_ = 0;
   SentUpdates sent_;  // before it resumed, by steps that it has not reached
   StepFacts facts_;   // of the step that is under way
+  bool ends_in_forward_ = false;
+  // Of the forward pass that is under way, or done for the next gradient.
+  std::optional<std::uint32_t> unused_parts_;  // those that it has not come to: the first ones
+  Seconds worked_{};                           // in this step
+  Seconds waited_{};
 };
 
 }  // namespace longhaul

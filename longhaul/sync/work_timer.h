@@ -17,6 +17,10 @@ class WorkTimer {
     begin_ = now - after_;
     after_ = {};
   }
+  // A wait for a mean inside the work is none of it.
+  void leave_out(Seconds waiting) {
+    begin_ += std::chrono::duration_cast<TimePoint::duration>(waiting);
+  }
   // When the gradient of a machine with that pace would be there.
   [[nodiscard]] TimePoint due(Seconds pace) const { return time_after(begin_, pace); }
   void has_gradient(TimePoint now) { gradient_at_ = now; }

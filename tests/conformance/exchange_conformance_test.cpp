@@ -95,8 +95,8 @@ class LabPeers final : public Peers {
       network_->compress_means(
           make_mean_compressor(options_of_peer(recipe, 0), kPeerElements, workers_));
     for (std::size_t slot = 0; slot < kPeers; ++slot)
-      seats_.push_back(std::make_unique<lab::Seat>(options_of_peer(recipe, slot), kPeerSteps,
-                                                   workload_, *network_));
+      seats_.push_back(std::make_unique<lab::Seat>(options_of_peer(recipe, slot), Seconds(0.01),
+                                                   kPeerSteps, workload_, *network_));
   }
   [[nodiscard]] Exchange& exchange(std::size_t slot) override { return network_->exchange(slot); }
   [[nodiscard]] Membership& membership(std::size_t slot) override { return *seats_[slot]; }

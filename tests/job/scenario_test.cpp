@@ -220,8 +220,8 @@ TEST(Scenario, OfAProgramWithoutModelsMayNameAny) {
 
 TEST(BuiltInScenarios, AllParseAndNameTheirRecipes) {
   const std::vector<std::string> names = built_in_scenarios(catalogue_of_tests());
-  EXPECT_THAT(names, ElementsAre("cifar-wan", "demo", "fashion-noniid", "fashion-varying",
-                                 "fashion-wan", "smoke", "text-wan"));
+  EXPECT_THAT(names, ElementsAre("cifar-wan", "demo", "fashion-layers", "fashion-noniid",
+                                 "fashion-varying", "fashion-wan", "smoke", "text-wan"));
   for (const std::string& name : names) {
     const Result<Scenario> scenario = load_scenario(name, catalogue_of_tests(), {});
     ASSERT_TRUE(scenario.ok()) << scenario.error().message;

@@ -125,10 +125,8 @@ class Cluster {
                              .updates = std::vector<double>(elements),
                              .leaked = std::vector<double>(elements),
                              .weight = weights[i]};
-      replica.exchange = std::make_unique<AccountingExchange>(
-          *replica.returning, elements,
-          split_into_parts(options.layers, elements,
-                           static_cast<std::size_t>(options.recipe.local.fragments)));
+      replica.exchange = std::make_unique<AccountingExchange>(*replica.returning, elements,
+                                                              parts_of(options, elements));
       replicas.push_back(std::move(replica));
       renew(i);
     }

@@ -72,6 +72,12 @@ class QuadraticWorkload final : public Workload {
         noise_(noise),
         initial_(elements, 1.0F),
         layers_{{.name = "all", .offset = 0, .count = elements}} {}
+  // With layers, of which the last one ends with the model.
+  explicit QuadraticWorkload(LayerTable layers)
+      : seed_(1),
+        noise_(0.3F),
+        initial_(layers.back().offset + layers.back().count, 1.0F),
+        layers_(std::move(layers)) {}
 
   [[nodiscard]] const LayerTable& layers() const override { return layers_; }
   [[nodiscard]] std::span<const float> initial_parameters() const override { return initial_; }

@@ -48,10 +48,9 @@ inline Plan random_plan(Merge merge, std::mt19937_64& random) {
 
 // Even, or each part once at least and others by lot.
 inline std::vector<std::vector<std::uint32_t>> random_schedule(const Plan& plan,
-                                                               const Recipe& recipe,
+                                                               std::uint32_t parts,
                                                                std::mt19937_64& random) {
   if (random() % 3 == 0) return {};
-  const auto parts = static_cast<std::uint32_t>(recipe.local.fragments);
   std::vector<std::set<std::uint32_t>> steps(static_cast<std::size_t>(plan.period_steps));
   steps.back().insert(static_cast<std::uint32_t>(random() % parts));
   for (std::uint32_t part = 0; part < parts; ++part) {
@@ -70,10 +69,11 @@ class Script {
   void submit_all(Cluster& cluster) {
     if (random_() % 4 == 0) {
       Plan plan = random_plan(recipe_.plan.merge, random_);
-      if (recipe_.local.fragments > 1) {
+      const std::size_t parts = cluster.replicas[0].engine->parts();
+      if (parts > 1) {
         plan.merge = recipe_.plan.merge;  // not all rules have parts
-        plan.period_steps = 1 + static_cast<int>(random_() % 4);
-        plan.schedule = random_schedule(plan, recipe_, random_);
+        plan.period_steps = has_local_steps(plan.merge) ? 1 + static_cast<int>(random_() % 4) : 1;
+        plan.schedule = random_schedule(plan, static_cast<std::uint32_t>(parts), random_);
       }
       cluster.announce(plan);
     }

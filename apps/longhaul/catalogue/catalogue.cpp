@@ -90,6 +90,8 @@ const char* planner_name(PlannerKind kind) {
       return "clairvoyant";
     case PlannerKind::kRandom:
       return "random";
+    case PlannerKind::kLayers:
+      return "layers";
     case PlannerKind::kAccordion:
       return "accordion";
   }
@@ -101,9 +103,12 @@ double short_number(float value) { return std::stod(formatted("%g", value)); }
 
 // null: the planner chooses it.
 CatalogueJson json_of_recipe(const Recipe& recipe) {
-  const bool is_fixed = recipe.planner == PlannerKind::kNone;
-  const bool keeps_delay = is_fixed || recipe.planner == PlannerKind::kAccordion;
-  const bool keeps_merge = keeps_delay || recipe.planner == PlannerKind::kDeco;
+  const bool has_schedule = recipe.planner == PlannerKind::kLayers;  // that is all it chooses
+  const bool is_fixed = recipe.planner == PlannerKind::kNone || has_schedule;
+  const bool chooses_delay = recipe.layers == LayerPolicy::kScheduledLate;
+  const bool keeps_delay =
+      (is_fixed && !chooses_delay) || recipe.planner == PlannerKind::kAccordion;
+  const bool keeps_merge = is_fixed || keeps_delay || recipe.planner == PlannerKind::kDeco;
   const bool keeps_period = recipe.planner != PlannerKind::kAuto;
   CatalogueJson plan = plan_json(recipe.plan);
   if (!is_fixed) plan["keep_ratio"] = nullptr;
@@ -118,7 +123,8 @@ CatalogueJson json_of_recipe(const Recipe& recipe) {
   json.update({{"residual", recipe.keeps_residual},
                {"residual_decay", short_number(recipe.residual_decay)},
                {"compressed_mean", recipe.is_two_way},
-               {"fragments", recipe.local.fragments}});
+               {"fragments", recipe.local.fragments},
+               {"by_layer", recipe.is_by_layer}});
   return json;
 }
 

@@ -1,0 +1,84 @@
+#include "longhaul/plan/layer_planner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "longhaul/base/check.h"
+
+namespace longhaul {
+namespace {
+
+LayerProfile parts_for(const LayerProfile& parts, const Conditions& replicas) {
+  Seconds compute{};
+  for (const ReplicaConditions& replica : replicas) compute = std::max(compute, replica.compute);
+  return scaled(parts, compute);
+}
+
+LayerSteps steps_of(const Plan& plan, std::size_t parts) {
+  LayerSteps steps;
+  for (std::size_t step = 0; step < static_cast<std::size_t>(plan.period_steps); ++step)
+    steps.push_back(parts_in_step(plan, parts, step));
+  return steps;
+}
+
+std::size_t rounds_in(const LayerSteps& steps) {
+  std::size_t rounds = 0;
+  for (const auto& parts : steps) rounds += parts.size();
+  return rounds;
+}
+
+}  // namespace
+
+LayerLink layer_link(const Conditions& replicas, const RoundSizes& sizes, double keep_ratio) {
+  LONGHAUL_CHECK(!replicas.empty());
+  LayerLink link{.up = replicas[0].up, .down = replicas[0].down};
+  for (const ReplicaConditions& replica : replicas) {
+    link.up.bytes_per_second = std::min(link.up.bytes_per_second, replica.up.bytes_per_second);
+    link.down.bytes_per_second =
+        std::min(link.down.bytes_per_second, replica.down.bytes_per_second);
+    link.latency = std::max(link.latency, replica.latency);
+  }
+  const RoundSize size = sizes.exact(keep_ratio);
+  link.up.bytes_per_second *= sizes.dense_bytes() / size.up;
+  link.down.bytes_per_second *= sizes.dense_bytes() / size.down;
+  return link;
+}
+
+LayerTimeline timeline_of(const Plan& plan, const LayerProfile& parts, const Conditions& replicas,
+                          const RoundSizes& sizes) {
+  const std::vector<int> delays(plan.delay_steps > 0 ? parts.layers.size() : 0, plan.delay_steps);
+  return layer_timeline(parts_for(parts, replicas), layer_link(replicas, sizes, plan.keep_ratio),
+                        steps_of(plan, parts.layers.size()), delays);
+}
+
+Decision LayerPlanner::first(const Conditions& replicas) {
+  const LayerSchedule schedule =
+      make_layer_schedule(parts_for(options().parts, replicas),
+                          layer_link(replicas, sizes(), options().plan.keep_ratio),
+                          options().policy, static_cast<std::size_t>(options().plan.period_steps));
+  Decision decision{.plan = options().plan, .reason = schedule.reason};
+  decision.plan.schedule = schedule.steps;
+  decision.plan.delay_steps = std::max(decision.plan.delay_steps, schedule.longest_delay());
+  // All parts merge equally late.
+  const LayerTimeline timeline = timeline_of(decision.plan, options().parts, replicas, sizes());
+  decision.step_time = decision.likely_step_time = timeline.step_time;
+  decision.is_hidden = timeline.hidden_share >= 1;
+  return decision;
+}
+
+std::optional<Decision> LayerPlanner::round_closed(const RoundFacts& facts) {
+  const bool follows_links = options().policy == LayerPolicy::kScheduled ||
+                             options().policy == LayerPolicy::kScheduledLate;
+  if (!follows_links || facts.replicas.empty()) return std::nullopt;
+  if (++rounds_ < rounds_in(steps_of(facts.current, options().parts.layers.size())))
+    return std::nullopt;
+  rounds_ = 0;
+  const Seconds now =
+      timeline_of(facts.current, options().parts, facts.replicas, sizes()).step_time;
+  Decision decision = first(facts.replicas);
+  if (decision.plan == facts.current || now < decision.step_time * kWorthASchedule)
+    return std::nullopt;
+  return decision;
+}
+
+}  // namespace longhaul
