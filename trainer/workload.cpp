@@ -81,6 +81,7 @@ class TorchLearner final : public Learner {
     torch::Tensor loss;
     model_->arena().tell_before_use([&] { loss = mean_loss(scores_of(*model_, batch), batch); },
                                     watch.before_use);
+    if (watch.forward_done) watch.forward_done();
     model_->arena().tell_when_ready([&] { loss.backward(); }, watch.ready);
     model_->arena().check_views();
     ++batches_;

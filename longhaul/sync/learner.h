@@ -19,12 +19,14 @@ struct State;
 // Told of consecutive elements of the model whose gradient is final.
 using GradientReady = std::function<void(std::size_t first, std::size_t count)>;
 
-// Callbacks of a learner that computes a gradient by layers. Both may be empty.
+// Callbacks of a learner that computes a gradient by layers. Each may be empty.
 struct LayerWatch {
   // These elements are about to be read for the first time in the forward pass; they may be moved.
-  std::function<void(std::size_t first, std::size_t count)> before_use;
+  std::function<void(std::size_t first, std::size_t count)> before_use{};
+  // The loss is there; the backward pass begins. A learner without layers does not tell of it.
+  std::function<void()> forward_done{};
   // Their gradient is final and nothing reads the elements any more; they may be moved.
-  GradientReady ready;
+  GradientReady ready{};
 };
 
 // One replica's copy of the model and its share of the data.

@@ -29,7 +29,7 @@ double compute_and_submit(Learner& learner, Engine& engine) {
       if (begin < end) note(i, end - begin);
     }
   };
-  const double loss = learner.compute_gradient_by_layers({.before_use = {}, .ready = ready});
+  const double loss = learner.compute_gradient_by_layers({.ready = ready});
   for (std::uint32_t i = 0; i < engine.parts(); ++i) {
     if (missing[i] > 0) note(i, missing[i]);
   }

@@ -1,11 +1,13 @@
-// A learner tells of layers before their use and when their gradient is final: for every model.
+// For every model, a learner tells of layers before their use and when their gradient is final.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "tests/trainer/data_files.h"
+#include "trainer/layer_profiler.h"
 #include "trainer/workload.h"
 
 namespace longhaul::trainer {
@@ -24,7 +26,7 @@ void expect_same_gradient_by_layers(TorchWorkload& workload) {
       told.push_back(first);
       std::ranges::fill(by_layers->parameters().subspan(first, count), NAN);
     };
-    const double loss = by_layers->compute_gradient_by_layers({.before_use = {}, .ready = ready});
+    const double loss = by_layers->compute_gradient_by_layers({.ready = ready});
     EXPECT_EQ(whole->compute_gradient(), loss);
     EXPECT_EQ(copy_of(whole->gradient()), copy_of(by_layers->gradient()));
     EXPECT_EQ(told.size(), workload.layers().size()) << "each layer once";
@@ -104,6 +106,37 @@ TEST(LayerWatch, EveryModelTellsOfLayersWhoseGradientIsFinal) {
 
 TEST(LayerWatch, EveryModelTellsOfLayersBeforeTheirUse) {
   for_each_model(expect_layers_are_told_of_before_their_use);
+}
+
+void expect_a_profile(TorchWorkload& workload) {
+  const Clock clock;
+  const auto learner = workload.make_learner(0);
+  LayerProfiler profiler(*learner, workload.layers(), clock);
+  profiler.warm_up();
+  profiler.step();
+  const LayerProfile profile = profiler.profile(8);
+  for (const LayerProfile::Layer& layer : profile.layers) {
+    EXPECT_GT(layer.forward, Seconds(0)) << layer.name;
+    EXPECT_GT(layer.backward, Seconds(0)) << layer.name;
+  }
+  EXPECT_LE(profile.forward() + profile.backward(), profiler.step_time_with_hooks());
+  EXPECT_EQ(profile.bytes(), 4.0 * static_cast<double>(workload.initial_parameters().size()));
+  EXPECT_TRUE(profile_from_json(profile_json(profile)).ok()) << "names differ";
+}
+
+TEST(LayerProfiler, MeasuresEveryModelAndTiedParametersOnce) {
+  for_each_model([](TorchWorkload& workload) { expect_a_profile(workload); });
+}
+
+TEST(LayerProfiler, DoesNotChangeGradients) {
+  for_each_model([](TorchWorkload& workload) {
+    const Clock clock;
+    const auto profiled = workload.make_learner(0);
+    const auto plain = workload.make_learner(0);
+    LayerProfiler(*profiled, workload.layers(), clock).warm_up();
+    for (int i = 0; i < 2; ++i) (void)plain->compute_gradient();
+    EXPECT_EQ(copy_of(profiled->gradient()), copy_of(plain->gradient()));
+  });
 }
 
 }  // namespace
