@@ -69,6 +69,7 @@ int run_program(int argc, char** argv) {
   // In the order in which a newcomer meets them: help lists them so.
   const std::vector<std::string> words(argv + 1, argv + argc);
   add_plan(program, run);
+  add_profile(program, run, words);
   add_lab(program, run, words);
   add_rehearse(program, run);
   add_catalogue(program, run);

@@ -6,6 +6,7 @@
 
 #include "apps/longhaul_torch/evaluate_command.h"
 #include "apps/longhaul_torch/lab_command.h"
+#include "apps/longhaul_torch/profile_command.h"
 #include "apps/longhaul_torch/train_command.h"
 #include "trainer/top_k_bench.h"
 
@@ -29,12 +30,15 @@ int run_program(int argc, char** argv) {
   const CLI::App* train = longhaul::apps::add_train_options(program, train_arguments);
   longhaul::apps::EvaluateCommandOptions evaluate_arguments;
   const CLI::App* evaluate = longhaul::apps::add_evaluate_options(program, evaluate_arguments);
+  longhaul::apps::ProfileCommandOptions profile_arguments;
+  const CLI::App* profile = longhaul::apps::add_profile_options(program, profile_arguments);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return program.exit(error) == 0 ? 0 : 2;
   }
   if (lab->parsed()) return longhaul::apps::run_lab(lab_arguments);
+  if (profile->parsed()) return longhaul::apps::run_profile(profile_arguments);
   if (evaluate->parsed()) return longhaul::apps::run_evaluate(evaluate_arguments);
   train_arguments.words.assign(argv + 1, argv + argc);
   if (train->parsed()) return longhaul::apps::run_train(train_arguments);

@@ -25,6 +25,7 @@ void add_status(CLI::App& program, Run& run);
 // `words` are all arguments of the program, as they were written.
 void add_train(CLI::App& program, Run& run, const std::vector<std::string>& words);
 void add_lab(CLI::App& program, Run& run, const std::vector<std::string>& words);
+void add_profile(CLI::App& program, Run& run, const std::vector<std::string>& words);
 void add_evaluate(CLI::App& program, Run& run, const std::vector<std::string>& words);
 
 }  // namespace longhaul::apps
