@@ -16,11 +16,13 @@ namespace longhaul::trainer {
 // name of a module ends before the last dot of its tensors' names. The order stays, names differ.
 LayerTable modules_of(const LayerTable& tensors);
 
-// Times the modules of a model, which are the layers of its profile. A module's forward time goes
-// from its first use to the first use of the next module, or to the loss; its backward time from
-// the gradient that was final before its own to its own, or from the loss. So the backward time of
-// an output layer that is tied to the embedding counts for the layer before it. A layer that a step
-// does not use takes no time. All times are medians.
+// Times the modules of a model, which are the layers of its profile. All times are medians.
+// - Forward: from the first use of a module to the first use of the next one; of the last, to the
+//   loss.
+// - Backward: from the gradient that was final before to the module's own; of the first, from the
+//   loss. So the backward time of an output layer that is tied to the embedding counts for the
+//   layer before it.
+// A layer that a step does not use takes no time.
 class LayerProfiler {
  public:
   // They outlive the profiler. The learner tells of its layers (LayerWatch), which are `tensors`.

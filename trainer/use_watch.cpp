@@ -46,7 +46,7 @@ class UseWatch {
     tell(static_cast<std::size_t>(tensor.storage_offset()), static_cast<std::size_t>(last));
   }
 
-  // Of the layers that have elements from `first` to `last`.
+  // Tells of the layers that have elements from `first` to `last`.
   void tell(std::size_t first, std::size_t last) {
     const auto after = std::ranges::upper_bound(layers_, first, {}, &Layer::offset);
     for (auto i = static_cast<std::size_t>(after - layers_.begin()) - 1;

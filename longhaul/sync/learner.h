@@ -42,9 +42,9 @@ class Learner {
   // run at once. Where the local step is the caller's (EngineOptions::local_step) it makes that
   // step too: it moves parameters(), and nobody asks for gradient().
   virtual double compute_gradient() = 0;
-  // The same, and tells of elements on the way, on the calling thread: of each at most once before
-  // its use and once when it is ready, in any order. Elements that it has not told of when it
-  // returns were not read; their gradient is final.
+  // The same, and calls `watch` on the way, on the calling thread. It tells of each element at most
+  // once before its use and at most once when it is ready, in any order. The forward pass does
+  // not read elements that before_use has not told of. When it returns, all gradients are final.
   virtual double compute_gradient_by_layers(const LayerWatch& watch) {
     if (watch.before_use) watch.before_use(0, parameters().size());
     return compute_gradient();
