@@ -9,6 +9,7 @@
 #include "longhaul/base/check.h"
 #include "longhaul/base/units.h"
 #include "longhaul/plan/layer_search.h"
+#include "longhaul/plan/reason.h"
 #include "longhaul/round/plan.h"
 
 namespace longhaul {
@@ -77,8 +78,6 @@ void delay_late_layers(const LayerProfile& profile, const LayerLink& link,
     schedule.timeline = timeline;
   }
 }
-
-std::string percent(double share) { return formatted("%.0f %%", 100 * share); }
 
 std::string steps_text(std::size_t steps) {
   return std::to_string(steps) + (steps == 1 ? " step" : " steps");

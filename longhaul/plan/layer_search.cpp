@@ -22,7 +22,7 @@ using Set = std::vector<std::uint32_t>;
 
 // The sets with a round come last: a period is over with its last round.
 LayerSteps in_order(LayerSteps steps) {
-  std::ranges::stable_partition(steps, [](const Set& set) { return set.empty(); });
+  std::stable_partition(steps.begin(), steps.end(), [](const Set& set) { return set.empty(); });
   return steps;
 }
 

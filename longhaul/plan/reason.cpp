@@ -11,10 +11,6 @@ constexpr double kHardlyMore = 0.005;  // steps, over those of synchronous train
 constexpr double kManyMore = 0.5;
 constexpr double kHardlyLonger = 1.01;  // than computing
 
-std::string percent(double share) {
-  return formatted(share < 0.0995 ? "%.2g %%" : "%.0f %%", 100 * share);
-}
-
 std::string rounded(double value) { return formatted(value < 9.95 ? "%.2g" : "%.0f", value); }
 
 // Ratios are round numbers of three digits.
@@ -28,6 +24,10 @@ std::string knobs(const Plan& plan) {
 }
 
 }  // namespace
+
+std::string percent(double share) {
+  return formatted(share < 0.0995 ? "%.2g %%" : "%.0f %%", 100 * share);
+}
 
 std::string reason_of(const Conditions& replicas, const RoundSizes& sizes, const Decision& decision,
                       std::string_view why) {

@@ -121,7 +121,7 @@ Status Replica::pass_forward(Deadline deadline) {
   for (; *unused_parts_ > 0; --*unused_parts_) {
     const std::uint32_t part = *unused_parts_ - 1;
     if (ends_in_forward_) {
-      const Status merged = engine_->merge_before(part, deadline);
+      Status merged = engine_->merge_before(part, deadline);
       const Seconds waited = exchange_.take_waited();
       work_.leave_out(waited);
       waited_ += waited;
