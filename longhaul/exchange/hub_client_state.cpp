@@ -72,10 +72,21 @@ Status read_position(const State& checkpoint, ClientOptions& client) {
   return Done{};
 }
 
+// The engine has the bytes of an update as a message if its merge rule needs them.
+bool has_message(const State& checkpoint, const Update& update) {
+  const auto message = checkpoint.blobs.find(name_in_round(kOwnMessage, update.round));
+  return message != checkpoint.blobs.end() && message->second == *update.payload.bytes();
+}
+
+Result<ByteView> saved_update(const State& checkpoint, RoundId round) {
+  const std::string own = name_in_round(kUpdate, round);
+  return checkpoint.blob(checkpoint.blobs.contains(own) ? own : name_in_round(kOwnMessage, round));
+}
+
 Status read_updates(const State& checkpoint, ClientOptions& client) {
   const std::vector<RoundId> sent = LONGHAUL_TRY(rounds_in(checkpoint, kSent));
   for (const RoundId& round : sent) {
-    const ByteView payload = LONGHAUL_TRY(checkpoint.blob(name_in_round(kUpdate, round)));
+    const ByteView payload = LONGHAUL_TRY(saved_update(checkpoint, round));
     Result<CheckedPayload> update = own_update(payload, client.elements);
     if (!update.ok()) return std::move(update).error().within("checkpoint");
     client.own[round] = {.round = round,
@@ -96,7 +107,8 @@ void HubClient::save(State& checkpoint) const {
   std::vector<std::uint64_t> sent;
   for (const auto& [round, update] : own_) {
     sent.insert(sent.end(), {round.step, round.part});
-    checkpoint.blobs[name_in_round(kUpdate, round)] = *update.payload.bytes();
+    if (!has_message(checkpoint, update))
+      checkpoint.blobs[name_in_round(kUpdate, round)] = *update.payload.bytes();
   }
   checkpoint.values[kSent] = sent;
   const Attendance attendance = attendance_.value_or(Attendance{.since = *step});

@@ -27,6 +27,9 @@ Status check_saved_version(const State& state);
 
 // "message.12.0": what is saved once for each round.
 std::string name_in_round(std::string_view what, RoundId round);
+// An own update whose mean is not merged. The engine saves it under this name if its merge rule
+// needs it; the client saves only updates that the engine has not saved.
+inline constexpr std::string_view kOwnMessage = "message";
 
 void save_tensor(std::string_view name, std::span<const float> values, State& state);
 

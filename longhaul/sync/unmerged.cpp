@@ -79,7 +79,7 @@ void Unmerged::save(Extent extent, State& state) const {
     units.emplace_back(unit_name(message.unit));
     weights.push_back(static_cast<double>(message.weight));
     if (extent == Extent::kReplica)
-      state.blobs[name_in_round("message", message.round)] = *message.payload.bytes();
+      state.blobs[name_in_round(kOwnMessage, message.round)] = *message.payload.bytes();
   }
   state.values["units"] = units;
   if (extent == Extent::kReplica) state.values["weights"] = weights;
@@ -99,7 +99,7 @@ Status Unmerged::load(Extent extent, const State& state, std::span<const RoundId
   messages_.clear();
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     const Unit unit = LONGHAUL_TRY(parse_unit(units[i]));
-    const std::string name = name_in_round("message", rounds[i]);
+    const std::string name = name_in_round(kOwnMessage, rounds[i]);
     const ByteView payload =
         LONGHAUL_TRY(extent == Extent::kReplica ? state.blob(name) : Result<ByteView>(ByteView()));
     Result<CheckedPayload> message =

@@ -124,16 +124,21 @@ class HubClientTest : public ::testing::Test {
     control_(frame);
     cargo({.cargo = Cargo::kSnapshot, .restarts = 1}, to_bytes(snapshot));
   }
-  // Reads a checkpoint that was saved before that step.
-  [[nodiscard]] ClientOptions saved_before(std::uint64_t step) const {
-    State checkpoint;
-    checkpoint.values = {{"version", kSavedVersion},
-                         {"step", step},
-                         {"next_round", std::vector<std::uint64_t>{step, 0}}};
-    client_.save(checkpoint);
+  // The client's part of a checkpoint that is saved before that step, beside the engine's blobs.
+  [[nodiscard]] State checkpoint_before(std::uint64_t step, State engine = {}) const {
+    engine.values = {{"version", kSavedVersion},
+                     {"step", step},
+                     {"next_round", std::vector<std::uint64_t>{step, 0}}};
+    client_.save(engine);
+    return engine;
+  }
+  static ClientOptions read(const State& checkpoint) {
     ClientOptions options{.elements = kElements};
     EXPECT_TRUE(stand_at(checkpoint, options).ok());
     return options;
+  }
+  [[nodiscard]] ClientOptions saved_before(std::uint64_t step) const {
+    return read(checkpoint_before(step));
   }
   [[nodiscard]] std::optional<Attendance> attendance_saved_before(std::uint64_t step) const {
     return saved_before(step).attendance;
@@ -263,6 +268,24 @@ TEST_F(HubClientTest, ComesBackToWhereItsCheckpointStands) {
   EXPECT_EQ(back.attendance, Attendance{.since = 0});
   ASSERT_EQ(back.own.size(), 1U);
   EXPECT_EQ(*back.own.at({.step = 1}).payload.bytes(), payload_of(2));
+}
+
+TEST_F(HubClientTest, ACheckpointHasTheBytesOfAnUpdateOnce) {
+  submit(1, 2);
+  State engine;
+  engine.blobs["message.1.0"] = payload_of(2);
+  const State checkpoint = checkpoint_before(1, engine);
+  EXPECT_FALSE(checkpoint.blobs.contains("update.1.0"));
+  EXPECT_EQ(*read(checkpoint).own.at({.step = 1}).payload.bytes(), payload_of(2));
+}
+
+TEST_F(HubClientTest, ACheckpointHasAnUpdateThatDiffersFromTheEngines) {
+  submit(1, 2);
+  State engine;
+  engine.blobs["message.1.0"] = payload_of(3);
+  const State checkpoint = checkpoint_before(1, engine);
+  EXPECT_TRUE(checkpoint.blobs.contains("update.1.0"));
+  EXPECT_EQ(*read(checkpoint).own.at({.step = 1}).payload.bytes(), payload_of(2));
 }
 
 TEST_F(HubClientTest, ACheckpointSaysBeforeWhichStepTheStateWasGiven) {
