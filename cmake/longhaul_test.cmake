@@ -5,8 +5,8 @@
 include(GoogleTest)
 
 # GoogleTest's headers, compiled once for all test programs: they take longer than most tests.
-add_library(longhaul_test_headers OBJECT ${PROJECT_SOURCE_DIR}/cmake/longhaul_test_headers.cpp)
-target_link_libraries(longhaul_test_headers PRIVATE longhaul_options GTest::gtest_main GTest::gmock)
+add_library(longhaul_test_headers OBJECT ${PROJECT_SOURCE_DIR}/cmake/empty.cpp)
+target_link_libraries(longhaul_test_headers PRIVATE longhaul_quick_build GTest::gtest_main GTest::gmock)
 target_precompile_headers(longhaul_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 
 add_custom_target(longhaul_tests)        # the test programs that the sanitizers run: rings unit and multi
@@ -23,8 +23,12 @@ function(longhaul_test name)
   add_executable(longhaul_${name} ${arg_SOURCES})
   target_include_directories(longhaul_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   list(TRANSFORM arg_DEPENDS PREPEND longhaul_)
+  set(options longhaul_quick_build)
+  if(arg_LABEL MATCHES torch)  # the precompiled headers of torch have the flags of the trainer
+    set(options longhaul_options)
+  endif()
   target_link_libraries(longhaul_${name}
-    PRIVATE longhaul_options ${arg_DEPENDS} ${arg_LIBRARIES} GTest::gtest_main GTest::gmock)
+    PRIVATE ${options} ${arg_DEPENDS} ${arg_LIBRARIES} GTest::gtest_main GTest::gmock)
   target_precompile_headers(longhaul_${name} REUSE_FROM longhaul_test_headers)
   # From precompiled headers g++ 12 also warns of the standard library's own code, wrongly.
   target_compile_options(longhaul_${name} PRIVATE

@@ -5,14 +5,14 @@ set -euo pipefail
 
 packages=(
   # Build
-  g++                   # compiler of the dev, release and tsan presets
+  g++                   # compiler of the dev and release presets
   cmake                 # build description
   ninja-build           # runs the build; its job pools keep torch files to two at once
   pkg-config            # finds libraries that ship no CMake file
   python3               # tools/*.py
 
   # Checks
-  clang                 # thread-safety analysis, fuzzing, the asan preset
+  clang                 # thread-safety analysis, fuzzing, the asan and tsan presets
   clang-tidy            # lint
   clang-format          # formatting
   libclang-rt-14-dev    # libFuzzer and the sanitizers of clang

@@ -1,1 +1,0 @@
-// Nothing: the target that owns the precompiled headers of the tests needs a source file.
