@@ -1,5 +1,6 @@
 #include "apps/longhaul_torch/collective_run.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -265,6 +266,7 @@ int run_collective(const TrainCommandOptions& arguments) {
   if (const Status saves = check_save(arguments); !saves.ok())
     return complain("train", saves.error());
   notice_interrupts();
+  (void)std::signal(SIGPIPE, SIG_IGN);  // a rank that is gone while it is written to
   keep_freed_memory();
   const Result<std::unique_ptr<trainer::C10dGroup>> group = meet(*rank, around);
   if (is_interrupted()) return kExitInterrupted;

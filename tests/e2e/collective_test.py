@@ -5,7 +5,9 @@ usage: collective_test.py DIRECTORY_OF_LONGHAUL [CLASS_OF_TESTS…]
 """
 import json
 import os
+import pathlib
 import queue
+import signal
 import socket
 import subprocess
 import threading
@@ -58,6 +60,11 @@ class Rank:
                 raise AssertionError(f"ended without {name}: {self.errors}")
             if event["event"] == name and all(event[key] >= value for key, value in least.items()):
                 return event
+
+    def ignores(self, number):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        ignored = next(line for line in status.splitlines() if line.startswith("SigIgn:"))
+        return bool(int(ignored.split()[1], 16) >> (number - 1) & 1)
 
     def wait(self):
         code = self.process.wait(timeout=DEADLINE_S)
@@ -130,6 +137,7 @@ class Killed(CollectiveCommand):
         ranks = self.start(4, "--recipe", "static", "--set", "train.steps=1000000")
         for rank in ranks:
             rank.await_event("step", step=3)
+            self.assertTrue(rank.ignores(signal.SIGPIPE), "a rank that is gone would end it while it writes")
         ranks[number].process.kill()
         killed = time.monotonic()
         for rank in ranks[:number] + ranks[number + 1:]:
