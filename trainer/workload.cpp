@@ -39,6 +39,7 @@ class TorchLearner final : public Learner {
       : model_(std::move(model)),
         data_(std::move(data)),
         samplers_(std::move(samplers)),
+        fresh_samplers_(samplers_),
         threads_(threads) {}
 
   std::span<float> parameters() override { return model_->arena().parameters(); }
@@ -59,10 +60,14 @@ class TorchLearner final : public Learner {
     const ByteView drawn = LONGHAUL_TRY(state.blob("learner.generator"));
     at::Generator generator = model_->generator();
     torch::Tensor bytes = generator.get_state();
-    if (drawn.size() != bytes.nbytes() || batches < batches_ || batches > kMostBatches)
+    if (drawn.size() != bytes.nbytes() || batches > kMostBatches)
       return Error{ErrorCode::kMismatch, "learner: not a place in this data"};
     std::ranges::copy(drawn, static_cast<std::byte*>(bytes.data_ptr()));
     generator.set_state(bytes);
+    if (batches < batches_) {
+      samplers_ = fresh_samplers_;
+      batches_ = 0;
+    }
     for (BatchSampler& sampler : samplers_) sampler.skip(batches - batches_);
     batches_ = batches;
     return Done{};
@@ -91,7 +96,8 @@ class TorchLearner final : public Learner {
   std::shared_ptr<Model> model_;
   std::shared_ptr<const Examples> data_;
   std::vector<BatchSampler> samplers_;  // one; the joint learner has one per replica
-  std::size_t threads_;                 // of one gradient
+  const std::vector<BatchSampler> fresh_samplers_;
+  std::size_t threads_;  // of one gradient
   std::vector<std::uint32_t> samples_;
   std::uint64_t batches_ = 0;  // drawn
 };

@@ -81,7 +81,8 @@ Status TrainSession::begin(std::size_t slot) {
       std::make_unique<Replica>(Replica::Options{.engine = engine,
                                                  .workers = workers_,
                                                  .clock = clock_,
-                                                 .step_time = options_.is_paced ? pace : Seconds{}},
+                                                 .step_time = options_.is_paced ? pace : Seconds{},
+                                                 .goes_on = [this] { return goes_on(); }},
                                 book_->learner(), *client_, book_->exchange());
   Status started = options_.checkpoint
                        ? replica_->resume(*options_.checkpoint)
@@ -110,10 +111,14 @@ template <typename Try>
 auto TrainSession::patiently(Try what) -> decltype(what(Deadline())) {
   for (;;) {
     auto result = what(time_after(clock_.now(), kPatience));
-    look_around();
     const bool is_late = !result.ok() && result.error().code == ErrorCode::kDeadline;
-    if (!is_late || is_interrupted() || is_cut_off()) return result;
+    if (!goes_on() || !is_late) return result;
   }
+}
+
+bool TrainSession::goes_on() {
+  look_around();
+  return !is_interrupted() && !is_cut_off();
 }
 
 bool TrainSession::is_stopped() const {

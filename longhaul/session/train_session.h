@@ -82,6 +82,7 @@ class TrainSession {
   template <typename Try>
   auto patiently(Try what) -> decltype(what(Deadline()));
   void look_around();
+  bool goes_on();  // looks around
   [[nodiscard]] bool is_stopped() const;
   [[nodiscard]] bool is_cut_off() const { return is_lost_ && is_stopped(); }
   [[nodiscard]] State checkpoint() const;

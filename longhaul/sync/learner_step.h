@@ -1,6 +1,9 @@
 // The first half of a step of a replica that computes its gradient here.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+
 #include "longhaul/sync/engine.h"
 #include "longhaul/sync/learner.h"
 
@@ -8,6 +11,12 @@ namespace longhaul {
 
 // Computes the gradient of the learner and submits it, a part as soon as its gradient is final.
 // Returns the loss. The bits are those of compute_gradient() and Engine::submit().
-double compute_and_submit(Learner& learner, Engine& engine);
+//
+// The step before may still be open. Then `before_use` is called for each part that the forward
+// pass is about to read, and `end_step` once, between the two passes, to end that step. If
+// `end_step` returns false the gradient is useless, and nothing is submitted.
+double compute_and_submit(Learner& learner, Engine& engine,
+                          const std::function<void(std::uint32_t part)>& before_use = {},
+                          const std::function<bool()>& end_step = {});
 
 }  // namespace longhaul

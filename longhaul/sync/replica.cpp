@@ -87,6 +87,7 @@ Status Replica::replace_state() {
   const State state = membership_.take_snapshot();
   sent_.clear();
   ends_in_forward_ = false;
+  unused_parts_.reset();
   engine_ = make_engine(options_.engine.recipe.plan);
   LONGHAUL_TRY(engine_->load_shared(state));
   ++restarts_;
@@ -96,73 +97,8 @@ Status Replica::replace_state() {
   return Done{};
 }
 
-bool Replica::is_by_layer() const {
-  return !times_.layers.empty() && engine_->parts() > 1 &&
-         options_.engine.local_step == LocalStep::kOurs;
-}
-
-// Waits until so much more work of this step is done.
-void Replica::work(Seconds time, StepFacts* facts) {
-  worked_ += time;
-  if (options_.advance) return options_.advance(time);
-  const TimePoint due = work_.due(worked_);
-  if (facts != nullptr) facts->was_late = facts->was_late || clock_.now() > due;
-  pacer_.wait_until(due);
-}
-
-void Replica::begin_forward() {
-  work_.begin(clock_.now());
-  worked_ = waited_ = Seconds(0);
-  unused_parts_ = static_cast<std::uint32_t>(engine_->parts());
-}
-
-// In the reverse order of the parts. If the step before is open, each part is merged first.
-Status Replica::pass_forward(Deadline deadline) {
-  for (; *unused_parts_ > 0; --*unused_parts_) {
-    const std::uint32_t part = *unused_parts_ - 1;
-    if (ends_in_forward_) {
-      Status merged = engine_->merge_before(part, deadline);
-      const Seconds waited = exchange_.take_waited();
-      work_.leave_out(waited);
-      waited_ += waited;
-      if (!merged.ok()) return merged;
-    }
-    work(times_.layers[part].forward);
-  }
-  return Done{};
-}
-
-Status Replica::end_in_forward(Deadline deadline) {
-  if (!unused_parts_) begin_forward();
-  Status merged = pass_forward(deadline);
-  if (merged.ok()) merged = engine_->end_step(deadline);
-  if (merged.ok()) {
-    ends_in_forward_ = false;
-    tell(facts_);
-  }
-  if (merged.ok() || merged.error().code != ErrorCode::kMismatch) return merged;
-  unused_parts_.reset();
-  return replace_state();  // it was replaced while this waited
-}
-
-void Replica::compute_by_layer(StepFacts& facts) {
-  if (!unused_parts_) begin_forward();
-  LONGHAUL_CHECK(pass_forward(Deadline::max()).ok());  // no step is open
-  unused_parts_.reset();
-  facts.loss = learner_.compute_gradient();
-  engine_->begin_step();
-  for (std::uint32_t part = 0; part < engine_->parts(); ++part) {
-    work(times_.layers[part].backward, &facts);
-    engine_->ready(part, engine_->part(part).of(learner_.gradient()));
-  }
-  facts.passes = learner_.passes();
-  facts.computed = clock_.now();
-  work_.has_gradient(facts.computed);
-  facts.computing = work_.computing();
-}
-
 void Replica::compute(StepFacts& facts) {
-  if (is_by_layer()) return compute_by_layer(facts);
+  if (is_by_layer() && is_paced()) return compute_by_layer(facts);
   work_.begin(clock_.now());
   // Parts travel while others are computed. With a pace nothing is sent before it is over, as the
   // machine that it stands in for is slower.
@@ -211,7 +147,7 @@ Status Replica::submit(Stance stance) {
 
 Result<Stance> Replica::begin_step(Deadline deadline) {
   LONGHAUL_CHECK(engine_ != nullptr);
-  if (ends_in_forward_) LONGHAUL_TRY(end_in_forward(deadline));
+  if (ends_in_forward_) LONGHAUL_TRY(leave_open_step(deadline));
   while (!engine_->is_half_done()) {
     const Stance stance = LONGHAUL_TRY(
         membership_.stance(engine_->steps_done(), engine_->next_rounds().back(), deadline));

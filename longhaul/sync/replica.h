@@ -44,9 +44,9 @@ struct StepFacts {
 };
 
 // The loop of one replica.
-// A recipe by layer with a step time is paced part by part. Its step ends in the forward pass of
-// the next one, where each part is merged just before its use; so after end_step() its means may
-// still be on their way, and engine().is_half_done().
+// A step of a recipe by layer ends in the forward pass of the next one, where each part is merged
+// just before its use; so after end_step() its means may still be on their way, and
+// engine().is_half_done(). With a step time such a recipe is paced part by part.
 //
 // With our local step (EngineOptions::local_step) the learner computes gradients. With the caller's
 // compute_gradient() makes the step itself: it moves the parameters, and gradient() is not asked
@@ -60,6 +60,9 @@ class Replica {
     Seconds step_time{};  // a step works at least this long; 0: as long as it takes
     // Called in place of waiting until so much work is done: for clocks that are not the machine's.
     std::function<void(Seconds work)> advance{};
+    // Asked when the deadline passes while a forward pass waits for a mean: true to wait on. Else
+    // the gradient is given up, and computed anew when the step is tried again.
+    std::function<bool()> goes_on{};
   };
   // All outlive the replica.
   Replica(Options options, Learner& learner, Membership& membership, Exchange& exchange);
@@ -107,6 +110,12 @@ class Replica {
   void compute(StepFacts& facts);
   void compute_by_layer(StepFacts& facts);
   [[nodiscard]] bool is_by_layer() const;
+  [[nodiscard]] bool is_paced() const { return !times_.layers.empty(); }
+  Status leave_open_step(Deadline deadline);
+  [[nodiscard]] bool is_ahead_of_means();
+  Status compute_and_merge(Deadline deadline);
+  Status end_open_step(Deadline deadline);
+  void note_wait();
   void begin_forward();
   Status pass_forward(Deadline deadline);
   Status end_in_forward(Deadline deadline);

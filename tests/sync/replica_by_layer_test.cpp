@@ -58,7 +58,9 @@ class LayerwiseLearner final : public Learner {
 // Says that no mean is there yet, if asked to.
 class Member final : public Membership {
  public:
-  Result<std::optional<Plan>> first_plan(Deadline /*deadline*/) override { return plan; }
+  Result<std::optional<Plan>> first_plan(Deadline /*deadline*/) override {
+    return std::optional(plan);
+  }
   Result<Stance> stance(std::uint64_t step, RoundId /*round*/, Deadline /*deadline*/) override {
     if (snapshot) return Stance::kRestart;
     return step < kSteps ? Stance::kTakePart : Stance::kFinish;
