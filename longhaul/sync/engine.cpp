@@ -70,11 +70,18 @@ EngineOptions Engine::options_with(Merge merge) const {
   return options;
 }
 
-// Ratios by replica are of no use to it, and may be many.
+// Ratios by replica are of no use to the period's plan, and may be many. Every part is averaged at
+// least once in a period: check_plan() has refused other schedules.
 void Engine::begin_period() {
   period_start_ = step_;
   period_plan_ = plan_;
   period_plan_.keep_ratios.clear();
+  std::vector<bool> is_averaged(parts_.size());
+  for (std::size_t step = 0; step < static_cast<std::size_t>(period_plan_.period_steps); ++step) {
+    for (const std::uint32_t part : parts_in_step(period_plan_, parts_.size(), step))
+      is_averaged.at(part) = true;
+  }
+  LONGHAUL_CHECK(std::ranges::all_of(is_averaged, [](bool is_part) { return is_part; }));
   find_next_round();
 }
 

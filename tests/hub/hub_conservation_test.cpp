@@ -49,7 +49,7 @@ TEST_P(HubConservation, HoldsThroughBrokenLinksAndHubsThatAreKilled) {
 INSTANTIATE_TEST_SUITE_P(Hub, HubConservation,
                          ::testing::Values("static", "dd-ef-sgd", "dga", "deco", "deco-late",
                                            "olco3-oc", "olco3-oc:5:4", "uneven-late",
-                                           "olco3-oc:3:1"),
+                                           "olco3-oc:3:1", "dreamddp", "dreamddp-late"),
                          test_name);
 
 // Replicas are killed too and do again what came after their checkpoints, links break while they
@@ -76,7 +76,8 @@ TEST_P(HubConservationToTheEnd, HoldsThroughFaultsOfAllKindsInTheMidstOfEachOthe
 INSTANTIATE_TEST_SUITE_P(Hub, HubConservationToTheEnd,
                          ::testing::Combine(::testing::Values("dd-ef-sgd", "deco-late", "auto",
                                                               "olco3-oc", "olco3-oc:5:4",
-                                                              "uneven-late", "olco3-oc:3:1"),
+                                                              "uneven-late", "olco3-oc:3:1",
+                                                              "dreamddp", "dreamddp-late"),
                                             ::testing::Range(1, 4)),
                          [](const auto& one) {
                            return testing::name_of_test(std::get<0>(one.param)) + '_' +

@@ -53,7 +53,8 @@ TEST_P(HubRandomFaults, TheRunEndsWithOneModelThoughTheyGoOnToItsEnd) {
 INSTANTIATE_TEST_SUITE_P(Hub, HubRandomFaults,
                          ::testing::Values("static", "dd-ef-sgd", "dga", "auto", "deco-ahead",
                                            "olco3-oc", "olco3-tc", "streaming-diloco", "sparseloco",
-                                           "olco3-oc:5:4", "uneven-late", "streaming-diloco:7:6"),
+                                           "olco3-oc:5:4", "uneven-late", "streaming-diloco:7:6",
+                                           "wfbp", "dreamddp", "dreamddp-late"),
                          [](const auto& recipe) { return testing::name_of_test(recipe.param); });
 
 }  // namespace

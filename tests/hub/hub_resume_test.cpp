@@ -152,7 +152,8 @@ INSTANTIATE_TEST_SUITE_P(Recipes, HubResume,
                          ::testing::Values("d-sgd", "static", "dd-ef-sgd", "dga", "cocktail",
                                            "olco3-oc", "olco3-tc", "olco3-vq", "overlap-local-sgd",
                                            "streaming-diloco", "sparseloco", "olco3-oc:5:4",
-                                           "uneven-late", "streaming-diloco:7:6"),
+                                           "uneven-late", "streaming-diloco:7:6", "wfbp",
+                                           "plsgd-enp"),
                          [](const auto& test) { return testing::name_of_test(test.param); });
 
 // One is killed, the others go on; it comes back with its books in order, also when a planner moves
@@ -223,7 +224,8 @@ TEST_P(HubResumeOne, WhatCameTooLateIsDoneAgainToo) {
 
 INSTANTIATE_TEST_SUITE_P(Recipes, HubResumeOne,
                          ::testing::Values("dd-ef-sgd", "deco", "deco-late", "auto", "olco3-oc",
-                                           "olco3-oc:5:4", "uneven-late", "olco3-oc:3:1"),
+                                           "olco3-oc:5:4", "uneven-late", "olco3-oc:3:1",
+                                           "dreamddp", "dreamddp-late"),
                          [](const auto& test) { return testing::name_of_test(test.param); });
 
 // How much work a replica does in a step is its own affair: steps and rounds are counted alike.

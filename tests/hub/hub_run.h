@@ -90,11 +90,6 @@ inline std::string name_of_test(std::string recipe) {
   return recipe;
 }
 
-inline std::vector<Part> parts_of(const std::string& recipe, std::size_t elements) {
-  return split_into_parts(QuadraticWorkload(elements).layers(), elements,
-                          static_cast<std::size_t>(test_recipe(recipe).local.fragments));
-}
-
 inline EngineOptions engine_setup_of(const HubRunOptions& options) {
   Recipe recipe = options.other_recipe ? *options.other_recipe : test_recipe(options.recipe);
   recipe.plan.delay_steps = options.delay_steps.value_or(recipe.plan.delay_steps);
@@ -103,6 +98,10 @@ inline EngineOptions engine_setup_of(const HubRunOptions& options) {
           .optimizer = {.kind = OptimizerKind::kMomentum},
           .lr = {.peak = options.lr, .steps = options.steps},
           .layers = QuadraticWorkload(options.elements).layers()};
+}
+
+inline std::vector<Part> parts_of(const std::string& recipe, std::size_t elements) {
+  return longhaul::parts_of(engine_setup_of({.recipe = recipe, .elements = elements}), elements);
 }
 
 // A hub does not know who makes the local steps of its replicas.

@@ -87,11 +87,9 @@ class LayersOf : public ::testing::TestWithParam<std::tuple<std::string, Optimiz
 TEST_P(LayersOf, AreAveragedOnceInAPeriodAndCountOnce) {
   constexpr int kPeriod = 5;
   constexpr std::uint64_t kSteps = 60;
-  std::mt19937_64 random(41);
   EngineOptions unchanging = options();
   QuadraticWorkload workload(even_layers());
   unchanging.recipe.plan.period_steps = kPeriod;
-  unchanging.recipe.plan.schedule = {};
   Cluster cluster(unchanging, workload, {1, 2, 0.5});
   Gaps gaps;
   for (std::uint64_t step = 0; step < kSteps; ++step) {
@@ -110,7 +108,9 @@ TEST_P(LayersOf, AreAveragedInTwoPeriodsWhateverSchedulesFollowEachOther) {
   constexpr std::uint64_t kSteps = 400;
   std::mt19937_64 random(42);
   QuadraticWorkload workload(even_layers());
-  Cluster cluster(options(), workload, {1, 2, 0.5});
+  EngineOptions changing = options();
+  changing.recipe.plan.period_steps = kMostPeriod;
+  Cluster cluster(changing, workload, {1, 2, 0.5});
   const auto parts = static_cast<std::uint32_t>(cluster.replicas[0].engine->parts());
   cluster.replicas[1].returning->returns = [&](RoundId) { return random() % 5 == 0; };
   Gaps gaps;
@@ -122,7 +122,7 @@ TEST_P(LayersOf, AreAveragedInTwoPeriodsWhateverSchedulesFollowEachOther) {
       plan.schedule = random_schedule(plan, parts, random);
       cluster.announce(plan);
     }
-    if (step > 8) gaps.note(*cluster.replicas[0].engine);  // the recipe's own period is over
+    gaps.note(*cluster.replicas[0].engine);
     cluster.step();
     ASSERT_LT(imbalance(account_of(cluster)), 1e-5) << "step " << step;
   }
