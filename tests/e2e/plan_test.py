@@ -4,21 +4,29 @@
 usage: plan_test.py DIRECTORY_OF_LONGHAUL
 """
 import json
+import pathlib
 import unittest
 import xml.dom.minidom
 
 from command import CommandTest
 
 GPT2_OVER_A_WAN = ("plan", "--params", "124M", "--step-time", "250ms", "--bandwidth", "500mbit", "--latency", "30ms")
+FIVE_LAYERS = pathlib.Path(__file__).resolve().parents[2] / "examples/five_layers.json"
+# Lines of 1 MB/s; the example of docs/layers.md, times in s.
+EXAMPLE = ("plan", "--profile", FIVE_LAYERS, "--period", 2, "--bandwidth", "8mbit", "--latency", "0ms")
+GPT2_BY_LAYER = ("plan", "--profile", "gpt2-124m", "--bandwidth", "1gbit", "--latency", "5ms")
+BUILT_IN = ("resnet-18", "resnet-50", "gpt2-124m", "llama-175m", "llama-1.3b")
 KEYS = {"keep_ratio", "delay_steps", "period_steps", "step_time_s", "efficiency", "reason"}
 
 
-class PlanCommand(CommandTest):
+class Planned(CommandTest):
     def planned(self, *arguments):
         done = self.longhaul(*arguments, "--json")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
         return json.loads(done.stdout)
 
+
+class PlanCommand(Planned):
     def test_says_what_and_why(self):
         done = self.longhaul(*GPT2_OVER_A_WAN)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -134,6 +142,115 @@ class PlanCommand(CommandTest):
                 (GPT2_OVER_A_WAN[:-2], "--latency", "--map"),
                 (with_("--bandwidth", "500mb"), "--bandwidth", "mbit", "MB/s"),
                 (GPT2_OVER_A_WAN[:5] + ("--map", "--down", "1gbit"), "--down", "--bandwidth"),
+                (("plan", "--params", "124M", "--map"), "--step-time", "--profile"),
+                (GPT2_OVER_A_WAN + ("--one-way",), "--one-way", "--profile"),
+                (GPT2_OVER_A_WAN + ("--period", "2"), "--period", "--profile"),
+        ):
+            with self.subTest(words=words):
+                self.assert_refused(self.longhaul(*words), *expected)
+
+
+class LayerPlan(Planned):
+    def step_time(self, recipe, *arguments):
+        return self.planned(*EXAMPLE, "--recipe", recipe, *arguments)["step_time_s"]
+
+    def test_the_example_of_the_docs_takes_its_times(self):
+        for recipe, step_time_s in (("local-sgd", 42), ("plsgd-enp", 32.5), ("dreamddp", 28.5)):
+            self.assertAlmostEqual(self.step_time(recipe, "--one-way"), step_time_s, places=9, msg=recipe)
+        self.assertAlmostEqual(self.step_time("dreamddp", "--one-way", "--contiguous"), 30, places=9)
+        self.assertAlmostEqual(self.step_time("dreamddp"), 35, places=9)
+
+    def test_json_has_the_promised_keys(self):
+        plan = self.planned(*EXAMPLE, "--one-way")
+        self.assertLessEqual(KEYS | {"schedule", "exposed_s", "hidden_share", "bound_s"}, plan.keys())
+        self.assertEqual((plan["recipe"], plan["period_steps"], plan["keep_ratio"]), ("dreamddp", 2, 1))
+        self.assertAlmostEqual(plan["exposed_s"], 28.5 - 24, places=9)
+        self.assertAlmostEqual(plan["efficiency"], 24 / 28.5, places=9)
+        self.assertAlmostEqual(plan["hidden_share"], 1 - 9 / 36, places=9)
+        self.assertLessEqual(plan["bound_s"], 28.5)
+        self.assertGreaterEqual(plan["bound_s"], 24)
+        self.assertEqual(sorted(sum(plan["schedule"], [])), [f"layer {i}" for i in range(1, 6)])
+        self.assertEqual(len(plan["schedule"]), 2)
+
+    def test_every_recipe_by_layer_averages_every_layer_in_the_period_that_is_asked_for(self):
+        for recipe in ("local-sgd", "local-sgd-parts", "plsgd-enp", "dreamddp", "dreamddp-late"):
+            plan = self.planned(*GPT2_BY_LAYER, "--period", 6, "--recipe", recipe)
+            self.assertEqual((plan["recipe"], plan["period_steps"]), (recipe, 6))
+            self.assertGreaterEqual(plan["step_time_s"], plan["bound_s"] * (1 - 1e-9))
+            self.assertGreaterEqual(plan["bytes_up"], 4 * 124_439_808)
+        for recipe in ("d-sgd", "wfbp"):
+            self.assertEqual(self.planned(*GPT2_BY_LAYER, "--recipe", recipe)["period_steps"], 1)
+
+    def test_the_period_follows_the_link(self):
+        periods = [self.planned(*GPT2_BY_LAYER[:3], "--bandwidth", rate, "--latency", "5ms")["period_steps"]
+                   for rate in ("40gbit", "4gbit", "1gbit")]
+        self.assertEqual(periods, sorted(set(periods)))
+        local = [self.planned(*GPT2_BY_LAYER, "--recipe", recipe)["period_steps"]
+                 for recipe in ("local-sgd", "local-sgd-parts")]
+        self.assertEqual(local[0], local[1])
+
+    def test_parts_are_those_of_a_run_or_the_layers_of_the_profile(self):
+        names = [name for step in self.planned(*GPT2_BY_LAYER, "--period", 6, "--contiguous")["schedule"] for name in step]
+        self.assertTrue(any("tokens/" in name for name in names), names)
+        self.assertTrue(any(".." in name for name in names), names)
+        whole = self.planned(*GPT2_BY_LAYER, "--period", 6, "--contiguous", "--layers", "whole")
+        self.assertEqual(sum(map(len, whole["schedule"])), 51)
+        pieces = self.planned(*EXAMPLE, "--layers", "cut")
+        self.assertLess(pieces["step_time_s"], 35)
+
+    def test_draws_the_schedule(self):
+        many = {"layers": [{"name": f"a_layer_with_a_long_name_{i}", "t_fp_s": 0.01, "t_bp_s": 0.02, "bytes": 4e6}
+                           for i in range(150)]}
+        (self.directory / "many.json").write_text(json.dumps(many))
+        link = ("--bandwidth", "1gbit", "--latency", "5ms")
+        for words in (EXAMPLE, EXAMPLE + ("--one-way",), EXAMPLE + ("--recipe", "local-sgd"),
+                      ("plan", "--profile", "many.json", *link), ("plan", "--profile", "many.json", "--layers", "whole", *link),
+                      *((*GPT2_BY_LAYER, "--recipe", recipe) for recipe in ("wfbp", "dreamddp", "dreamddp-late")),
+                      *(("plan", "--profile", name, *link) for name in BUILT_IN)):
+            with self.subTest(words=words):
+                done = self.longhaul(*words)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+                for text in ("because", "step time", "step", "compute |", "< backward", "occupies the line"):
+                    self.assertIn(text, done.stdout)
+                self.assertEqual("down    |" in done.stdout, "--one-way" not in words)
+
+    def test_the_drawing_of_the_docs_is_what_is_printed(self):
+        page = (FIVE_LAYERS.parents[1] / "docs/layers.md").read_text(encoding="utf-8")
+        command, shown = page.split("```\n$ longhaul ", 1)[1].split("```", 1)[0].split("\n", 1)
+        words = command.replace("examples/five_layers.json", str(FIVE_LAYERS)).split()
+        self.assertEqual(self.longhaul(*words).stdout, shown)
+
+    def test_nonsense_is_refused(self):
+        broken = {"empty.json": "", "text.json": "five layers", "list.json": "[]", "none.json": '{"layers": []}',
+                  "half.json": FIVE_LAYERS.read_text()[:100],
+                  "negative.json": FIVE_LAYERS.read_text().replace("7000000", "-7")}
+        for name, text in broken.items():
+            (self.directory / name).write_text(text)
+            with self.subTest(file=name):
+                self.assert_refused(self.longhaul("plan", "--profile", name, *EXAMPLE[3:]), "--profile", name)
+        for words, *expected in (
+                (("plan", "--profile", "gpt2", *EXAMPLE[3:]), "--profile", "did you mean gpt2-124m?"),
+                (("plan", "--profile", "bert", *EXAMPLE[3:]), "--profile", "resnet-18", "llama-1.3b", ".json"),
+                (("plan", "--profile", "nowhere.json", *EXAMPLE[3:]), "nowhere.json", "No such file"),
+                (("plan", "--profile", self.directory, *EXAMPLE[3:]), "--profile", self.directory.name),
+                (EXAMPLE[:4] + (0,) + EXAMPLE[5:], "--period"),
+                (EXAMPLE[:4] + (1001,) + EXAMPLE[5:], "--period"),
+                (EXAMPLE[:6] + ("0mbit",) + EXAMPLE[7:], "--bandwidth", "more than 0"),
+                (EXAMPLE[:6] + ("1e-300bit",) + EXAMPLE[7:], "--bandwidth", "1e9 s"),
+                (EXAMPLE[:5], "--bandwidth", "--latency"),
+                (EXAMPLE + ("--params", "124M"), "--params", "--profile"),
+                (EXAMPLE + ("--step-time", "1s"), "--step-time", "--profile"),
+                (EXAMPLE + ("--codec", "dense/bf16"), "--codec", "--profile"),
+                (EXAMPLE + ("--min-ratio", "0.1"), "--profile", "--min-ratio"),
+                (EXAMPLE + ("--map",), "--profile", "--map"),
+                (EXAMPLE + ("--out", "map.svg"), "--out", "--map"),
+                (EXAMPLE + ("--one-way", "--down", "1gbit"), "--down", "--one-way"),
+                (EXAMPLE + ("--recipe", "wfbp"), "--period", "wfbp", "every step"),
+                (EXAMPLE + ("--recipe", "deco"), "--recipe", "dreamddp", "got deco"),
+                (EXAMPLE + ("--recipe", "dreamdpp"), "--recipe", "did you mean dreamddp?"),
+                (EXAMPLE + ("--recipe", "plsgd-enp", "--contiguous"), "--contiguous", "dreamddp"),
+                (EXAMPLE + ("--layers", "tensors"), "--layers", "whole"),
         ):
             with self.subTest(words=words):
                 self.assert_refused(self.longhaul(*words), *expected)

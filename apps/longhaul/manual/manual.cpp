@@ -9,6 +9,7 @@
 #include "apps/longhaul/manual/command_pages.h"
 #include "longhaul/base/text.h"
 #include "longhaul/job/scenario.h"
+#include "longhaul/plan/builtin_profiles.h"
 #include "longhaul/sync/recipe.h"
 
 namespace longhaul::apps {
@@ -60,6 +61,8 @@ int run_man(const CLI::App& program, const std::vector<std::string>& words) {
 
 Choices choices_of(const std::vector<CommandPage>& pages) {
   Choices choices{{"scenario", built_in_scenarios(catalogue())},
+                  {"profile", builtin_profile_names()},
+                  {"layers", {"whole", "cut"}},
                   {"shell", kShells},
                   {"command", pages.front().commands}};
   for (const Recipe& recipe : all_recipes()) choices["recipe"].emplace_back(recipe.name);

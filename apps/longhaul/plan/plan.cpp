@@ -1,20 +1,20 @@
 // longhaul plan: what would be chosen on a link, and why.
 #include <array>
-#include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <sstream>
-#include <utility>
 
 #include "apps/longhaul/command/command.h"
 #include "apps/longhaul/command/complain.h"
+#include "apps/longhaul/plan/plan_layers.h"
 #include "apps/longhaul/plan/plan_map.h"
 #include "apps/longhaul/plan/plan_options.h"
+#include "apps/longhaul/plan/plan_rows.h"
 #include "longhaul/base/file.h"
+#include "longhaul/base/text.h"
 #include "longhaul/base/units.h"
+#include "longhaul/plan/builtin_profiles.h"
 #include "longhaul/plan/iteration_model.h"
 #include "longhaul/plan/planner.h"
 
@@ -53,45 +53,23 @@ nlohmann::ordered_json json_of(const PlanOptions& request, const Decision& decis
   return json;
 }
 
-std::string size_text(double bytes) {
-  return bytes_text(static_cast<std::uint64_t>(std::llround(bytes)));
-}
-
-void print_row(const char* name, const std::string& value) {
-  std::printf("%-12s %s\n", name, value.c_str());
-}
-
-// In lines that a terminal can hold.
-void print_text(const char* name, const std::string& text) {
-  constexpr std::size_t kWidth = 87;  // beside the names
-  std::istringstream words(text);
-  std::string line;
-  for (std::string word; words >> word;) {
-    if (!line.empty() && line.size() + 1 + word.size() > kWidth) {
-      print_row(std::exchange(name, ""), line);
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-  }
-  print_row(name, line);
-}
-
-void print_plan(const PlanOptions& request, const Decision& decision) {
+std::string text_of(const PlanOptions& request, const Decision& decision) {
+  std::string rows;
   const RoundSizes sizes = request.sizes();
   const RoundSize size = sizes.exact(decision.plan.keep_ratio);
   const Seconds d_sgd = d_sgd_step_time(request, request.link);
   const double share = efficiency(request, decision.step_time);
-  print_row("codec", request.recipe.codec.name());
+  rows += row("codec", request.recipe.codec.name());
   for (const PlanCell& knob : plan_cells(decision.plan))
-    print_row(knob.name.c_str(), knob.value + (knob.unit.empty() ? "" : ' ' + knob.unit));
-  print_row("step time", to_string(decision.step_time) +
-                             formatted(", %.0f %% computing", 100 * share) +
-                             " (d-sgd: " + to_string(d_sgd) +
-                             formatted(", %.1f %%)", 100 * efficiency(request, d_sgd)));
-  print_row("sends", size_text(size.up) + " up, " + size_text(size.down) + " down (" +
-                         kWays.at(static_cast<std::size_t>(size.way)) +
-                         (decision.plan.period_steps > 1 ? ") per replica and period"
-                                                         : ") per replica and step"));
+    rows += row(knob.name, knob.value + (knob.unit.empty() ? "" : ' ' + knob.unit));
+  rows += row("step time", to_string(decision.step_time) +
+                               formatted(", %.0f %% computing", 100 * share) +
+                               " (d-sgd: " + to_string(d_sgd) +
+                               formatted(", %.1f %%)", 100 * efficiency(request, d_sgd)));
+  rows += row("sends", size_text(size.up) + " up, " + size_text(size.down) + " down (" +
+                           kWays.at(static_cast<std::size_t>(size.way)) +
+                           (decision.plan.period_steps > 1 ? ") per replica and period"
+                                                           : ") per replica and step"));
   std::string ways;
   for (std::size_t way = 0; way < kWays.size(); ++way) {
     const double bytes = sizes.bytes_down(decision.plan.keep_ratio, static_cast<WayDown>(way));
@@ -100,8 +78,9 @@ void print_plan(const PlanOptions& request, const Decision& decision) {
         .append(" ")
         .append(size_text(bytes));
   }
-  print_row("ways down", ways);
-  print_text("because", decision.reason);
+  rows += row("ways down", ways);
+  rows += paragraph("because", decision.reason);
+  return rows;
 }
 
 nlohmann::ordered_json map_json(const PlanOptions& request) {
@@ -135,12 +114,14 @@ int run_plan(const PlanCommandOptions& arguments) {
   if (arguments.map) return draw_map(*request, arguments);
   if (!arguments.out.empty())
     return complain("plan", {ErrorCode::kInvalidArgument, "--out: only with --map"});
-  const Decision decision = decision_for(*request);
-  if (arguments.json) {
-    std::cout << json_of(*request, decision).dump(2) << '\n';
-  } else {
-    print_plan(*request, decision);
+  if (!arguments.profile.empty()) {
+    std::cout << (arguments.json ? layer_plan_json(*request).dump(2) + '\n'
+                                 : layer_plan_text(*request));
+    return kExitDone;
   }
+  const Decision decision = decision_for(*request);
+  std::cout << (arguments.json ? json_of(*request, decision).dump(2) + '\n'
+                               : text_of(*request, decision));
   return kExitDone;
 }
 
@@ -156,6 +137,32 @@ void add_map_options(CLI::App& plan, PlanCommandOptions& arguments) {
       ->needs(out);
 }
 
+void add_layer_options(CLI::App& plan, PlanCommandOptions& arguments) {
+  CLI::Option* profile = plan.add_option(
+      "--profile", arguments.profile,
+      "Plan layer by layer: a built-in profile (" + joined(builtin_profile_names()) +
+          "), or a file of `longhaul profile --out`, in place of --params and --step-time");
+  for (const char* option : {"--map", "--min-ratio", "--max-ratio"})
+    profile->excludes(plan.get_option(option));
+  plan.add_option("--period", arguments.period,
+                  "With --profile: steps in which each layer is averaged at least once (default: "
+                  "chosen)")
+      ->check(CLI::Range(1, 1000))
+      ->needs(profile);
+  plan.add_flag("--one-way", arguments.is_one_way,
+                "With --profile: a layer crosses one line once, as in an all-reduce, and must be "
+                "back at the end of the backward pass")
+      ->needs(profile);
+  plan.add_option("--layers", arguments.layers,
+                  "With --profile: whole (each as it is) or cut (small ones travel together, large "
+                  "ones in pieces, as in a run); default: cut for 16 layers and more")
+      ->check(CLI::IsMember({"whole", "cut"}))
+      ->needs(profile);
+  plan.add_flag("--contiguous", arguments.is_contiguous,
+                "With --profile: only consecutive layers in a step, each once, as published")
+      ->needs(profile);
+}
+
 }  // namespace
 
 void add_plan(CLI::App& program, Run& run) {
@@ -163,13 +170,15 @@ void add_plan(CLI::App& program, Run& run) {
   plan->footer(
       "Examples:\n"
       "  longhaul plan --params 124M --step-time 250ms --bandwidth 500mbit --latency 30ms\n"
-      "  longhaul plan --params 1B --step-time 1s --map");
+      "  longhaul plan --params 1B --step-time 1s --map\n"
+      "  longhaul plan --profile gpt2-124m --bandwidth 1gbit --latency 5ms\n\n"
+      "With --profile the plan is a schedule: which layers are averaged in which step of a "
+      "period.\n"
+      "Layers travel dense, each as soon as its local step is made (docs/layers.md).");
   const auto arguments =
       std::make_shared<PlanCommandOptions>();  // shared with the callback, which outlives this call
-  plan->add_option("--params", arguments->params, "Parameters of the model, such as 124M")
-      ->required();
-  plan->add_option("--step-time", arguments->step_time, "Compute time of a step, such as 250ms")
-      ->required();
+  plan->add_option("--params", arguments->params, "Parameters of the model, such as 124M");
+  plan->add_option("--step-time", arguments->step_time, "Compute time of a step, such as 250ms");
   plan->add_option("--bandwidth", arguments->bandwidth,
                    "Upload rate of each replica, such as 500mbit (not needed with --map)");
   plan->add_option("--down", arguments->down, "Download rate of each replica (default: as up)");
@@ -179,8 +188,8 @@ void add_plan(CLI::App& program, Run& run) {
       ->capture_default_str()
       ->check(CLI::Range(1, 100'000));
   plan->add_option("--recipe", arguments->recipe,
-                   "Recipe whose plan is computed: auto, deco, d-sgd, …")
-      ->capture_default_str();
+                   "Recipe whose plan is computed: auto, deco, d-sgd, … (default: auto; with "
+                   "--profile: dreamddp)");
   plan->add_option("--codec", arguments->codec,
                    "Codec in place of the recipe's, such as top_k/2bit");
   plan->add_option("--min-ratio", arguments->least_ratio,
@@ -190,6 +199,7 @@ void add_plan(CLI::App& program, Run& run) {
                    "Largest keep ratio that a plan may choose")
       ->capture_default_str();
   add_map_options(*plan, *arguments);
+  add_layer_options(*plan, *arguments);
   plan->add_flag("--json", arguments->json, "One JSON object instead of the table");
   plan->callback([arguments, &run] { run = [arguments] { return run_plan(*arguments); }; });
 }
