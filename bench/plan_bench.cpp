@@ -1,9 +1,12 @@
-// How long a planner's decision takes: a hub makes one for every round.
+// How long a planner's decision takes: a hub makes one for every round, or period of layers.
 #include <benchmark/benchmark.h>
 
+#include <cmath>
 #include <random>
+#include <string>
 
 #include "longhaul/plan/auto_planner.h"
+#include "longhaul/plan/layer_schedule.h"
 
 namespace longhaul {
 namespace {
@@ -40,6 +43,34 @@ void tabulate(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(RoundSizes(kTopBf16, 124'000'000, 4));
 }
 BENCHMARK(tabulate)->Unit(benchmark::kMillisecond);
+
+// Layers whose sizes differ up to a hundred times, on lines that carry the model in about the time
+// of 20 backward passes.
+void schedule_layers(benchmark::State& state, LayerPolicy policy) {
+  std::mt19937_64 random(7);
+  const auto spread = [&] {
+    return std::pow(10.0, std::uniform_real_distribution(-2.0, 0.0)(random));
+  };
+  LayerProfile profile;
+  for (int i = 0; i < state.range(0); ++i) {
+    const Seconds forward(spread());
+    profile.layers.push_back({.name = std::to_string(i),
+                              .forward = forward,
+                              .backward = 2 * forward,
+                              .bytes = spread()});
+  }
+  constexpr std::size_t kPeriod = 20;
+  const Bandwidth rate{profile.bytes() / (kPeriod * profile.backward().count())};
+  const LayerLink link{.up = rate, .down = rate, .latency = 0.01 * profile.backward()};
+  for (auto _ : state)
+    benchmark::DoNotOptimize(make_layer_schedule(profile, link, policy, kPeriod));
+}
+BENCHMARK_CAPTURE(schedule_layers, dreamddp, LayerPolicy::kScheduled)
+    ->Arg(400)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(schedule_layers, dreamddp_late, LayerPolicy::kScheduledLate)
+    ->Arg(400)
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace longhaul
