@@ -29,7 +29,10 @@ int evaluate(const Job& job, Workload& workload) {
   std::string file;
   auto layers = nlohmann::ordered_json::array();
   for (const Layer& layer : workload.layers())
-    layers.push_back({{"offset", layer.offset}, {"count", layer.count}, {"shape", layer.shape}});
+    layers.push_back({{"name", layer.name},
+                      {"offset", layer.offset},
+                      {"count", layer.count},
+                      {"shape", layer.shape}});
   print_event("ready", {{"parameters", workload.initial_parameters().size()}, {"layers", layers}});
   while (std::cin >> step >> time_s >> file) {
     const Result<ByteBuffer> bytes = read_file(file, workload.initial_parameters().size_bytes());

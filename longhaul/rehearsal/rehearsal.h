@@ -132,7 +132,7 @@ class Rehearsal {
   int port_ = 0;
   bool is_listening_ = false;
   std::size_t parameters_ = 0;
-  LayerTable layers_;  // without names
+  LayerTable layers_;
   std::optional<TimePoint> started_;
   bool is_ending_ = false;
   bool is_final_scored_ = false;

@@ -106,8 +106,10 @@ void Rehearsal::on_evaluator(const Json& event) {
   if (event.at("event") == "ready") {
     parameters_ = event.at("parameters");
     for (const Json& layer : event.at("layers"))
-      layers_.push_back(
-          {.offset = layer.at("offset"), .count = layer.at("count"), .shape = layer.at("shape")});
+      layers_.push_back({.name = layer.at("name"),
+                         .offset = layer.at("offset"),
+                         .count = layer.at("count"),
+                         .shape = layer.at("shape")});
     return;
   }
   const std::size_t step = event.at("step");
