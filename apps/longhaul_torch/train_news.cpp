@@ -50,8 +50,9 @@ void TrainNews::started(std::size_t slot, std::uint64_t step, std::size_t thread
 }
 
 void TrainNews::step(const StepFacts& facts, std::uint64_t done) {
-  const std::optional<RoundId>& round = facts.merged;
-  if (is_json_)
+  if (is_json_) {
+    const bool is_merged = !facts.merged.empty();
+    const MergedRound last = is_merged ? facts.merged.back() : MergedRound{};
     return event("step", {{"step", done},
                           {"time_s", time_s()},
                           {"loss", facts.loss},  // null, if it is not finite
@@ -61,9 +62,11 @@ void TrainNews::step(const StepFacts& facts, std::uint64_t done) {
                           {"took_part", facts.stance == Stance::kTakePart},
                           {"computed_s", Seconds(facts.computed - start_).count()},
                           {"sent_s", time_or_null(facts.sent)},
-                          {"mean_step", round ? Json(round->step) : Json()},
-                          {"mean_part", round ? Json(round->part) : Json()},
-                          {"mean_s", time_or_null(facts.mean_arrived)}});
+                          {"mean_step", is_merged ? Json(last.round.step) : Json()},
+                          {"mean_part", is_merged ? Json(last.round.part) : Json()},
+                          {"mean_s", time_or_null(last.arrived)},
+                          {"rounds", rounds_json(facts.merged)}});
+  }
   computing_ += facts.computing;
   waiting_ += facts.waiting;
   rate_.add(clock_.now(), done);
@@ -90,6 +93,18 @@ void TrainNews::evaluation(const Score& score) {
 nlohmann::ordered_json TrainNews::time_or_null(const std::optional<TimePoint>& time) const {
   if (!time) return nullptr;
   return Seconds(*time - start_).count();
+}
+
+nlohmann::ordered_json TrainNews::rounds_json(const std::vector<MergedRound>& merged) const {
+  Json rounds = Json::array();
+  for (const MergedRound& one : merged)
+    rounds.push_back({{"step", one.round.step},
+                      {"part", one.round.part},
+                      {"sent_s", time_or_null(one.sent)},
+                      {"mean_s", time_or_null(one.arrived)},
+                      {"merged_s", time_or_null(one.merged)},
+                      {"waited_s", one.waited.count()}});
+  return rounds;
 }
 
 void TrainNews::write_seldom(LogLevel level, const std::string& kind, const std::string& line) {

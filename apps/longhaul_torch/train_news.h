@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "longhaul/base/clock.h"
 #include "longhaul/base/log.h"
@@ -61,6 +62,7 @@ class TrainNews {
   [[nodiscard]] double time_s() const { return Seconds(clock_.now() - start_).count(); }
 
  private:
+  [[nodiscard]] nlohmann::ordered_json rounds_json(const std::vector<MergedRound>& merged) const;
   // Writes at most a few lines of a kind in a minute.
   void write_seldom(LogLevel level, const std::string& kind, const std::string& line);
   [[nodiscard]] std::string way_on(const Ending& rest) const;

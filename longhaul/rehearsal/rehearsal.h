@@ -16,10 +16,12 @@
 #include "longhaul/base/clock.h"
 #include "longhaul/job/task.h"
 #include "longhaul/lab/results.h"
+#include "longhaul/lab/timekeeper.h"
 #include "longhaul/link/relay.h"
 #include "longhaul/rehearsal/child.h"
 #include "longhaul/rehearsal/faults.h"
 #include "longhaul/rehearsal/round_audit.h"
+#include "longhaul/sync/timed_exchange.h"
 
 namespace longhaul {
 
@@ -64,10 +66,7 @@ class Rehearsal {
   struct StepTimes {
     Seconds computed{};  // its gradient was there
     Seconds computing{};
-    Seconds waiting{};
-    std::optional<Seconds> sent;
-    std::optional<Seconds> mean;  // arrived
-    RoundId mean_round;           // its round
+    std::vector<MergedRound> rounds;  // since the step before; TimePoint{} is the start of the run
   };
   // A replica of the scenario, whichever process plays it.
   struct Seat {
@@ -116,6 +115,9 @@ class Rehearsal {
   static void note_step(Seat& seat, const nlohmann::ordered_json& event);
   void note_round(const nlohmann::ordered_json& event);
   void note_rates();
+  void fill_in_transfers(std::size_t slot, Seconds latency, lab::Timekeeper& keeper);
+  static void fill_in_step(std::size_t slot, std::size_t step, const StepTimes& times,
+                           lab::Timekeeper& keeper);
   void fill_in_timeline();
   [[nodiscard]] bool has_finished() const;
   [[nodiscard]] Status check_end() const;

@@ -17,6 +17,8 @@ std::optional<Seconds> time_in(const Json& event, const char* key, Seconds offse
   return Seconds(found->get<double>()) + offset;
 }
 
+Seconds since_start(TimePoint time) { return time.time_since_epoch(); }
+
 // A line serves one message after the other, and each arrives a latency after it has left the line.
 Transfer passed(std::size_t replica, bool is_up, RoundId round, Seconds begin, Seconds end,
                 Seconds latency, Seconds& line_free) {
@@ -44,12 +46,18 @@ void Rehearsal::note_step(Seat& seat, const Json& event) {
   if (!computed) return;
   const std::size_t step = event.at("step").get<std::size_t>() - 1;
   seat.times[step] = {.computed = *computed,
-                      .computing = Seconds(event.at("computing_s").get<double>()),
-                      .waiting = Seconds(event.at("waiting_s").get<double>()),
-                      .sent = time_in(event, "sent_s", seat.offset),
-                      .mean = time_in(event, "mean_s", seat.offset)};
-  if (event.at("mean_step").is_number())
-    seat.times[step].mean_round = {.step = event.at("mean_step"), .part = event.at("mean_part")};
+                      .computing = Seconds(event.at("computing_s").get<double>())};
+  const auto instant = [&](const Json& one, const char* key) -> std::optional<TimePoint> {
+    const std::optional<Seconds> time = time_in(one, key, seat.offset);
+    if (!time) return std::nullopt;
+    return time_after(TimePoint{}, *time);
+  };
+  for (const Json& one : event.at("rounds"))
+    seat.times[step].rounds.push_back({.round = {.step = one.at("step"), .part = one.at("part")},
+                                       .sent = instant(one, "sent_s"),
+                                       .arrived = instant(one, "mean_s"),
+                                       .merged = instant(one, "merged_s").value(),
+                                       .waited = Seconds(one.at("waited_s").get<double>())});
 }
 
 void Rehearsal::note_round(const Json& event) {
@@ -83,31 +91,55 @@ void Rehearsal::note_rates() {
   run_.rates.resize(kMostRates);
 }
 
+// Rounds are told of in the order of their merging. The line has them in the order of their names.
+void Rehearsal::fill_in_transfers(std::size_t slot, Seconds latency, lab::Timekeeper& keeper) {
+  std::map<RoundId, MergedRound> rounds;
+  for (const auto& [step, times] : seats_[slot].times) {
+    for (const MergedRound& one : times.rounds) rounds[one.round] = one;
+  }
+  Seconds up_free{};
+  Seconds down_free{};
+  for (const auto& [round, times] : rounds) {
+    const auto arrived = seats_[slot].arrived.find(round);
+    const auto closed = closed_.find(round);
+    if (!times.sent || !times.arrived || arrived == seats_[slot].arrived.end() ||
+        closed == closed_.end())
+      continue;
+    keeper.transferred(
+        passed(slot, true, round, since_start(*times.sent), arrived->second, latency, up_free));
+    keeper.transferred(passed(slot, false, round, closed->second, since_start(*times.arrived),
+                              latency, down_free));
+  }
+}
+
+// A step computes until its gradient is there, but for waits, and may wait after that.
+void Rehearsal::fill_in_step(std::size_t slot, std::size_t step, const StepTimes& times,
+                             lab::Timekeeper& keeper) {
+  Seconds time = times.computed - times.computing;
+  for (const MergedRound& one : times.rounds) {
+    if (since_start(one.merged) < times.computed) time -= one.waited;
+  }
+  const auto compute_until = [&](Seconds end) {
+    if (end > time) keeper.computed(step, slot, time, end);
+    time = std::max(time, end);
+  };
+  for (const MergedRound& one : times.rounds) {
+    const Seconds merged = since_start(one.merged);
+    compute_until(std::min(merged - one.waited, times.computed));
+    keeper.waited(step, slot, merged - one.waited, merged);
+    if (merged < times.computed) time = std::max(time, merged);
+  }
+  compute_until(times.computed);
+}
+
 void Rehearsal::fill_in_timeline() {
   std::vector<Seconds> latencies;
   for (const ReplicaOptions& replica : job_->scenario.replicas)
     latencies.push_back(job_->recipe.is_free ? Seconds(0) : replica.link.latency);
   lab::Timekeeper keeper(run_, latencies);
   for (std::size_t slot = 0; slot < seats_.size(); ++slot) {
-    Seconds up_free{};
-    Seconds down_free{};
-    for (const auto& [step, times] : seats_[slot].times) {
-      keeper.computed(step, slot, times.computed - times.computing, times.computed);
-      const auto& arrived = seats_[slot].arrived;
-      for (auto own = arrived.lower_bound({.step = step});
-           times.sent && own != arrived.end() && own->first.step == step; ++own)
-        keeper.transferred(
-            passed(slot, true, own->first, *times.sent, own->second, latencies[slot], up_free));
-      const auto merged = closed_.find(times.mean_round);
-      if (times.mean && merged != closed_.end())
-        keeper.transferred(passed(slot, false, times.mean_round, merged->second, *times.mean,
-                                  latencies[slot], down_free));
-      // The update is encoded between the gradient and the wait.
-      const Seconds begin = std::max(times.computed, times.sent.value_or(times.computed));
-      const Seconds end = begin + times.waiting;
-      const bool was_awaited = times.mean && *times.mean > begin;
-      keeper.waited(step, slot, begin, was_awaited ? std::max(end, *times.mean) : end);
-    }
+    fill_in_transfers(slot, latencies[slot], keeper);
+    for (const auto& [step, times] : seats_[slot].times) fill_in_step(slot, step, times, keeper);
   }
 }
 

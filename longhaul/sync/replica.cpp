@@ -170,7 +170,6 @@ Result<StepFacts> Replica::end_step(Deadline deadline) {
   }
   facts_.sent = exchange_.take_sent();
   facts_.merged = exchange_.take_merged();
-  facts_.mean_arrived = exchange_.take_arrived();
   work_.count(facts_.computing, facts_.waiting, engine_->plan().period_steps);
   if (!ends_later) tell(facts_);
   work_.end(clock_.now(), facts_.waiting);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "longhaul/base/clock.h"
 #include "longhaul/base/result.h"
@@ -31,16 +32,15 @@ struct Replaced {
 struct StepFacts {
   std::uint64_t step = 0;  // the one that was done
   Stance stance = Stance::kTakePart;
-  double loss = 0;                          // of the last gradient
-  std::uint32_t passes = 0;                 // forward and backward, in this step; 0: it sat out
-  Seconds computing{};                      // by a WorkTimer, paced
-  Seconds waiting{};                        // for means
-  bool was_late = false;                    // computing took longer than the pace
-  TimePoint computed{};                     // when the gradient was there
-  std::optional<TimePoint> sent{};          // its last update; nothing: the step sent none
-  std::optional<RoundId> merged{};          // the last round whose mean it merged
-  std::optional<TimePoint> mean_arrived{};  // of that mean; nothing: not known
-  std::optional<Replaced> replaced{};       // before it
+  double loss = 0;                     // of the last gradient
+  std::uint32_t passes = 0;            // forward and backward, in this step; 0: it sat out
+  Seconds computing{};                 // by a WorkTimer, paced
+  Seconds waiting{};                   // for means
+  bool was_late = false;               // computing took longer than the pace
+  TimePoint computed{};                // when the gradient was there
+  std::optional<TimePoint> sent{};     // its last update; nothing: the step sent none
+  std::vector<MergedRound> merged{};   // since the step before
+  std::optional<Replaced> replaced{};  // before it
 };
 
 // The loop of one replica.

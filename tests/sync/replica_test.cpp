@@ -164,6 +164,23 @@ TEST(Replica, GoesOnFromTheStateThatReplacesItsOwn) {
   EXPECT_EQ(facts->replaced->updates, 7U) << "as the membership counts them";
 }
 
+TEST(Replica, TellsOfEachRoundThatItMerged) {
+  Pair pair;
+  for (std::uint64_t step = 0; step < 5; ++step) {
+    ASSERT_TRUE(pair.begin());
+    pair.one[0]->clock.advance(Seconds(1));
+    const StepFacts facts = pair.one[0]->replica.end_step(Deadline::max()).value();
+    ASSERT_TRUE(pair.one[1]->replica.end_step(Deadline::max()).ok());
+    ASSERT_EQ(facts.merged.size(), step < 2 ? 0U : 1U);
+    if (step < 2) continue;
+    const MergedRound& one = facts.merged.front();
+    EXPECT_EQ(one.round, (RoundId{.step = step - 2}));
+    ASSERT_TRUE(one.sent);
+    EXPECT_EQ(one.merged - *one.sent, Seconds(3)) << "sent, and merged two steps later";
+    EXPECT_EQ(one.waited, Seconds(0)) << "this clock stands still";
+  }
+}
+
 TEST(Replica, ACheckpointHasThePartOfTheMembership) {
   Pair pair;
   ASSERT_TRUE(pair.begin());
