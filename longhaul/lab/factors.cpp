@@ -10,7 +10,8 @@ TimeSpent scaled(const TimeSpent& spent, double by) {
   return {.computing = spent.computing * by,
           .sending = spent.sending * by,
           .latency = spent.latency * by,
-          .others = spent.others * by};
+          .others = spent.others * by,
+          .communicating = spent.communicating * by};
 }
 
 bool is_known(const RunResult& run) {
@@ -42,6 +43,7 @@ std::optional<TimeSpent> mean_step(const RunResult& run) {
     sum.sending += one.sending;
     sum.latency += one.latency;
     sum.others += one.others;
+    sum.communicating += one.communicating;
   }
   return scaled(sum, 1.0 / static_cast<double>(run.steps * run.spent.size()));
 }
@@ -51,6 +53,18 @@ std::optional<double> computing_share(const RunResult& run) {
   double sum = 0;
   for (const TimeSpent& one : run.spent) sum += one.computing / one.total();
   return sum / static_cast<double>(run.spent.size());
+}
+
+std::optional<double> hidden_share(const RunResult& run) {
+  const std::optional<TimeSpent> step = mean_step(run);
+  if (!step || !(step->communicating > Seconds(0))) return std::nullopt;
+  return std::max(0.0, 1 - step->waiting() / step->communicating);
+}
+
+std::optional<Seconds> exposed(const RunResult& run) {
+  const std::optional<TimeSpent> step = mean_step(run);
+  if (!step) return std::nullopt;
+  return step->waiting() * static_cast<double>(run.plan.period_steps);
 }
 
 std::optional<double> time_factor(const Summary& of, const Summary& base) {

@@ -56,4 +56,14 @@ std::vector<SimulatedPeer> free_peers_of(const Scenario& scenario) {
   return peers;
 }
 
+Conditions conditions_of(const Scenario& scenario) {
+  Conditions links;
+  for (const ReplicaOptions& replica : scenario.replicas)
+    links.push_back({.compute = replica.step_time,
+                     .latency = replica.link.latency,
+                     .up = replica.link.up,
+                     .down = replica.link.down});
+  return links;
+}
+
 }  // namespace longhaul::lab

@@ -7,6 +7,7 @@
 #include "longhaul/base/result.h"
 #include "longhaul/exchange/simulated.h"
 #include "longhaul/job/scenario.h"
+#include "longhaul/plan/conditions.h"
 
 namespace longhaul::lab {
 
@@ -15,5 +16,8 @@ Result<std::vector<SimulatedPeer>> peers_of(const Scenario& scenario, std::uint6
 
 // The same replicas on links without cost.
 std::vector<SimulatedPeer> free_peers_of(const Scenario& scenario);
+
+// The same links, as a planner sees them that believes the scenario.
+Conditions conditions_of(const Scenario& scenario);
 
 }  // namespace longhaul::lab

@@ -24,7 +24,8 @@ struct Span {
   Activity activity = Activity::kCompute;
   Seconds begin{};
   Seconds end{};
-  std::size_t step = 0;
+  std::size_t step = 0;    // of a message: its round's
+  std::uint32_t part = 0;  // of a message; of a wait: of the mean that ended it
   // For a message: the first part of the span, before the line was free, and the last part, after
   // it had left the line. It occupied the line in between.
   Seconds queued{};
@@ -48,8 +49,11 @@ struct TimeSpent {
   Seconds sending{};  // waiting while its messages, up or down, were on the line or queued for it
   Seconds latency{};  // waiting while they travelled
   Seconds others{};   // waiting for updates of other replicas after its own had arrived
+  // While at least one of its rounds was on its way, whether it computed or waited.
+  Seconds communicating{};
 
-  [[nodiscard]] Seconds total() const { return computing + sending + latency + others; }
+  [[nodiscard]] Seconds waiting() const { return sending + latency + others; }
+  [[nodiscard]] Seconds total() const { return computing + waiting(); }
 };
 
 // The rate of the slowest link.
@@ -100,6 +104,10 @@ struct RunResult {
   std::size_t late_steps = 0;
   Plan plan;  // at the end
   std::string codec;
+  // Of a recipe by layer: its parts, and what the planner's formula says of the plan at the end.
+  std::vector<std::string> part_names;
+  std::optional<double> planned_hidden_share;
+  std::optional<Seconds> planned_exposed;
   std::vector<PlanPoint> plans;  // what a planner decided; empty for fixed plans
   std::vector<EvalPoint> evaluations;
   // By step: the mean loss of the replicas' batches, without an accuracy, and the virtual time at

@@ -39,6 +39,7 @@ Json span_json(const Span& span) {
     json["queued_s"] = span.queued.count();
     json["latency_s"] = span.latency.count();
   }
+  if (span.activity != Activity::kCompute) json["part"] = span.part;
   return json;
 }
 
@@ -108,6 +109,7 @@ Span span_from_json(const Json& json) {
           .begin = Seconds(number_or_nan(json, "begin_s")),
           .end = Seconds(number_or_nan(json, "end_s")),
           .step = json.at("step"),
+          .part = json.value("part", 0U),
           .queued = Seconds(json.value("queued_s", 0.0)),
           .latency = Seconds(json.value("latency_s", 0.0))};
 }

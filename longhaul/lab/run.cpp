@@ -11,6 +11,7 @@
 #include "longhaul/job/job.h"
 #include "longhaul/lab/links.h"
 #include "longhaul/lab/live_planner.h"
+#include "longhaul/lab/planned_layers.h"
 #include "longhaul/lab/results_json.h"
 #include "longhaul/lab/seat.h"
 #include "longhaul/lab/timekeeper.h"
@@ -229,6 +230,7 @@ class Run {
     result_.plan = seats_[0]->engine().plan();
     result_.codec = job_.recipe.codec.name();
     if (planner_) result_.plans = planner_->decisions();
+    fill_in_planned_layers(job_, workload_.layers(), result_);
     fill_in_times(scenario_, result_);
   }
 

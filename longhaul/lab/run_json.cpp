@@ -51,7 +51,8 @@ Json spent_json(const TimeSpent& spent) {
   return {{"computing_s", spent.computing.count()},
           {"sending_s", spent.sending.count()},
           {"latency_s", spent.latency.count()},
-          {"others_s", spent.others.count()}};
+          {"others_s", spent.others.count()},
+          {"communicating_s", spent.communicating.count()}};
 }
 
 // The parts of a mean step over replicas, and of the whole run for each replica.
@@ -62,6 +63,8 @@ void add_time_spent(const RunResult& run, Json& json) {
   for (const auto& [key, value] : mean.items()) json[key] = step ? value : Json(nullptr);
   Json by_replica = Json::array();
   for (const TimeSpent& one : run.spent) by_replica.push_back(spent_json(one));
+  json["hidden_share"] = value_or_null(hidden_share(run));
+  json["exposed_s"] = value_or_null(exposed(run));
   json["time_by_replica"] = std::move(by_replica);
 }
 
@@ -72,7 +75,35 @@ void read_time_spent(const Json& json, RunResult& run) {
     run.spent.push_back({.computing = Seconds(number_or_nan(one, "computing_s")),
                          .sending = Seconds(number_or_nan(one, "sending_s")),
                          .latency = Seconds(number_or_nan(one, "latency_s")),
-                         .others = Seconds(number_or_nan(one, "others_s"))});
+                         .others = Seconds(number_or_nan(one, "others_s")),
+                         .communicating = Seconds(one.value("communicating_s", 0.0))});
+}
+
+// The names of the parts that have a round in each step of a period.
+Json schedule_names(const RunResult& run) {
+  Json steps = Json::array();
+  if (run.part_names.empty()) return steps;
+  for (std::size_t step = 0; step < static_cast<std::size_t>(run.plan.period_steps); ++step) {
+    Json names = Json::array();
+    for (const std::uint32_t part : parts_in_step(run.plan, run.part_names.size(), step))
+      names.push_back(run.part_names.at(part));
+    steps.push_back(std::move(names));
+  }
+  return steps;
+}
+
+void add_layers(const RunResult& run, Json& json) {
+  json["part_names"] = run.part_names;
+  json["schedule_names"] = schedule_names(run);
+  json["planned_hidden_share"] = value_or_null(run.planned_hidden_share);
+  json["planned_exposed_s"] = value_or_null(run.planned_exposed);
+}
+
+void read_layers(const Json& json, RunResult& run) {
+  if (!json.contains("part_names")) return;  // a log of an older program
+  run.part_names = json.at("part_names");
+  run.planned_hidden_share = maybe<double>(json, "planned_hidden_share");
+  run.planned_exposed = maybe<Seconds>(json, "planned_exposed_s");
 }
 
 }  // namespace
@@ -102,6 +133,7 @@ Json run_json(const RunResult& run) {
                {"late_steps", run.late_steps},
                {"digest", run.digest}});
   add_time_spent(run, json);
+  add_layers(run, json);
   return json;
 }
 
@@ -131,6 +163,7 @@ Result<RunResult> run_from_json(const Json& json) {
   run.late_steps = json.at("late_steps");
   run.digest = json.at("digest");
   read_time_spent(json, run);
+  read_layers(json, run);
   return run;
 }
 

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t kTimelineSteps = 24;
 constexpr const char* kTrips = "trips";  // in a checkpoint
+constexpr const char* kCountedUntil = "counted_until";
 constexpr std::size_t kTripNumbers = 8;
 
 Seconds overlap(Seconds begin, Seconds end, Seconds from, Seconds to) {
@@ -29,7 +30,10 @@ void add_wait(const RoundTrip& trip, Seconds begin, Seconds end, TimeSpent& spen
 }
 
 Timekeeper::Timekeeper(RunResult& run, std::vector<Seconds> latencies)
-    : run_(run), latencies_(std::move(latencies)), trips_(latencies_.size()) {
+    : run_(run),
+      latencies_(std::move(latencies)),
+      trips_(latencies_.size()),
+      counted_until_(latencies_.size()) {
   run_.spent.resize(latencies_.size());
 }
 
@@ -68,24 +72,43 @@ void Timekeeper::transferred(const Transfer& transfer) {
             .begin = transfer.begin,
             .end = transfer.end,
             .step = step,
+            .part = transfer.round.part,
             .queued = transfer.first_byte - trip.latency - transfer.begin,
             .latency = trip.latency});
 }
 
-void Timekeeper::waited(std::size_t step, std::size_t replica, Seconds begin, Seconds end) {
-  std::map<RoundId, RoundTrip>& trips = trips_.at(replica);
-  RoundTrip last;
-  for (const auto& [round, trip] : trips) {
-    if (trip.back <= end && trip.back > last.back) last = trip;
-  }
-  // A trip without its way down has no end yet.
-  std::erase_if(trips, [&](const auto& one) {
-    return one.second.back > Seconds(0) && one.second.back <= end;
+// Counts the round trips that are over and forgets them. Rounds leave, and their means come, in the
+// order of their names.
+void Timekeeper::end_trips(std::size_t replica, Seconds now) {
+  Seconds& until = counted_until_[replica];
+  std::erase_if(trips_[replica], [&](const auto& one) {
+    const RoundTrip& trip = one.second;
+    // A trip without its way down has no end yet.
+    if (!(trip.back > Seconds(0)) || trip.back > now) return false;
+    run_.spent[replica].communicating +=
+        std::max(Seconds(0), trip.back - std::max(trip.sent, until));
+    until = std::max(until, trip.back);
+    return true;
   });
+}
+
+void Timekeeper::waited(std::size_t step, std::size_t replica, Seconds begin, Seconds end) {
+  RoundTrip last;
+  std::uint32_t part = 0;
+  for (const auto& [round, trip] : trips_.at(replica)) {
+    if (trip.back > end || trip.back <= last.back) continue;
+    last = trip;
+    part = round.part;
+  }
+  end_trips(replica, end);
   if (end <= begin) return;
   add_wait(last, begin, end, run_.spent.at(replica));
-  add_span(
-      {.replica = replica, .activity = Activity::kWait, .begin = begin, .end = end, .step = step});
+  add_span({.replica = replica,
+            .activity = Activity::kWait,
+            .begin = begin,
+            .end = end,
+            .step = step,
+            .part = part});
 }
 
 void Timekeeper::save(State& state) const {
@@ -98,12 +121,19 @@ void Timekeeper::save(State& state) const {
                       trip.closed.count(), trip.back.count(), trip.latency.count()});
   }
   state.values[kTrips] = numbers;
+  std::vector<double> until;
+  for (const Seconds one : counted_until_) until.push_back(one.count());
+  state.values[kCountedUntil] = until;
 }
 
 Status Timekeeper::load(const State& state) {
   const auto numbers = LONGHAUL_TRY(state.value<std::vector<double>>(kTrips));
+  const auto until = LONGHAUL_TRY(state.value<std::vector<double>>(kCountedUntil));
   const Error damaged{ErrorCode::kMismatch, "a checkpoint with damaged round trips"};
-  if (numbers.size() % kTripNumbers != 0 || run_.spent.size() != trips_.size()) return damaged;
+  if (numbers.size() % kTripNumbers != 0 || run_.spent.size() != trips_.size() ||
+      until.size() != trips_.size())
+    return damaged;
+  std::ranges::transform(until, counted_until_.begin(), [](double time) { return Seconds(time); });
   for (std::size_t i = 0; i < numbers.size(); i += kTripNumbers) {
     const double* one = &numbers[i];
     if (!(one[0] >= 0 && one[0] < static_cast<double>(trips_.size()))) return damaged;

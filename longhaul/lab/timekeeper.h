@@ -40,16 +40,18 @@ class Timekeeper {
   // For the last mean that had arrived by `end`.
   void waited(std::size_t step, std::size_t replica, Seconds begin, Seconds end);
 
-  // The round trips that are not over: a run that is resumed needs them.
+  // What is not over: a run that is resumed needs it.
   void save(State& state) const;
   Status load(const State& state);
 
  private:
   void add_span(const Span& span);
+  void end_trips(std::size_t replica, Seconds now);
 
   RunResult& run_;
   std::vector<Seconds> latencies_;
   std::vector<std::map<RoundId, RoundTrip>> trips_;  // by replica
+  std::vector<Seconds> counted_until_;  // communication up to here is counted; by replica
 };
 
 }  // namespace longhaul::lab

@@ -34,12 +34,7 @@ std::size_t enrolled_in(const nlohmann::ordered_json& status) {
 // From the scenario alone.
 std::optional<Seconds> predicted_step_time(const Job& job, std::size_t parameters,
                                            const LayerTable& layers) {
-  Conditions links;
-  for (const ReplicaOptions& replica : job.scenario.replicas)
-    links.push_back({.compute = replica.step_time,
-                     .latency = replica.link.latency,
-                     .up = replica.link.up,
-                     .down = replica.link.down});
+  const Conditions links = lab::conditions_of(job.scenario);
   const Recipe& recipe = job.recipe;
   if (recipe.is_free) return Paces(links).computing();
   const RoundSizes sizes(recipe.codec, parameters, links.size(), {}, recipe.way_down(), layers);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "longhaul/lab/planned_layers.h"
 #include "longhaul/lab/run_json.h"
 #include "longhaul/lab/timing.h"
 #include "longhaul/rehearsal/rehearsal.h"
@@ -181,6 +182,7 @@ Result<lab::RunResult> Rehearsal::result() {
   run_.late_steps = late_steps_;
   if (job_->recipe.planner == PlannerKind::kNone) run_.plans.clear();
   fill_in_timeline();
+  lab::fill_in_planned_layers(*job_, layers_, run_);
   lab::fill_in_times(job_->scenario, run_);
   return run_;
 }

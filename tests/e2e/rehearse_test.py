@@ -150,7 +150,19 @@ class Report(RehearseTest):
         # The parts of a step are a step, with some room for what a busy machine does between them.
         for one in run["time_by_replica"]:
             self.assertGreater(one["computing_s"], 0.9 * 0.1 * run["steps"])
-            self.assertLess(sum(one.values()), 1.1 * run["virtual_s"])
+            self.assertLess(sum(one.values()) - one["communicating_s"], 1.1 * run["virtual_s"])
+
+    def test_of_a_recipe_by_layer_measures_what_was_hidden(self):
+        words = ("smoke", "--recipe", "wfbp,dreamddp:period_steps=4", "--set", "train.stop=steps", "--set", "train.steps=16", "--set",
+                 "replica.step_time=200ms")
+        self.ended(self.start(*words), 0)
+        lab = self.longhaul("lab", *words, "--json")
+        for run, expected in zip(self.results(), json.loads(lab.stdout)["runs"], strict=True):
+            self.assertIsNotNone(run["predicted_step_time_s"])
+            self.assertEqual(run["part_names"], expected["part_names"])
+            self.assertEqual(len(run["schedule_names"]), run["period_steps"])
+            self.assertAlmostEqual(run["hidden_share"], expected["hidden_share"], delta=0.15)
+            self.assertAlmostEqual(expected["hidden_share"], expected["planned_hidden_share"], delta=0.1)
 
 
 class LocalSteps(RehearseTest):

@@ -72,6 +72,20 @@ TEST(ResultsJson, TellsWhereTheTimeWent) {
   EXPECT_EQ(run.at("time_by_replica").size(), 4U);
 }
 
+TEST(ResultsJson, TellsTheScheduleByNameAndWhatWasHidden) {
+  RunResult run = sample_run({.recipe = "dreamddp"});
+  add_sample_layers(run);
+  const auto json = results_json(sample_scenario(), {run}).at("runs").at(0);
+  EXPECT_EQ(json.at("schedule_names").dump(), R"([["out","conv/1"],["conv/2"]])");
+  EXPECT_NEAR(json.at("hidden_share"), 0.75, 1e-9);
+  EXPECT_NEAR(json.at("exposed_s"), 0.05, 1e-9);
+  EXPECT_EQ(json.at("planned_hidden_share"), 0.8);
+  EXPECT_EQ(json.at("planned_exposed_s"), 0.04);
+  const auto other = results_json(sample_scenario(), {sample_run({.recipe = "d-sgd"})});
+  EXPECT_TRUE(other.at("runs").at(0).at("schedule_names").empty());
+  EXPECT_TRUE(other.at("runs").at(0).at("planned_hidden_share").is_null());
+}
+
 TEST(ResultsCsv, HasARowPerRunAndTheKeysOfTheJson) {
   RunResult odd = sample_run({.recipe = "a,\"b\""});
   odd.time_to_target.reset();
@@ -96,8 +110,9 @@ TEST(ResultsCsv, HasARowPerRunAndTheKeysOfTheJson) {
 }
 
 TEST(RunEvents, BringARunBackAsItWas) {
-  const std::vector<RunResult> runs{sample_run({.recipe = "d-sgd"}),
-                                    sample_run({.recipe = "dga", .step_time_s = 0.1, .best = 0.5})};
+  std::vector<RunResult> runs{sample_run({.recipe = "d-sgd"}),
+                              sample_run({.recipe = "dga", .step_time_s = 0.1, .best = 0.5})};
+  add_sample_layers(runs[1]);
   std::stringstream text;
   for (const RunResult& run : runs) write_run_events(text, run);
   const Result<std::vector<RunResult>> read = read_run_events(text);
@@ -110,6 +125,7 @@ TEST(RunEvents, BringARunBackAsItWas) {
   EXPECT_EQ((*read)[1].timeline[3].end, runs[1].timeline[3].end);
   EXPECT_EQ((*read)[1].timeline[1].latency, runs[1].timeline[1].latency);
   EXPECT_EQ((*read)[1].spent[3].others, runs[1].spent[3].others);
+  EXPECT_EQ((*read)[1].timeline.back().part, runs[1].timeline.back().part);
 }
 
 // Steps without a round, with one of each part, and with both.

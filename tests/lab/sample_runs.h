@@ -84,6 +84,40 @@ inline void add_sample_plans(RunResult& run) {
   }
 }
 
+// By layer: three parts in two steps of 0.1 s, which hide three quarters of the way.
+inline void add_sample_layers(RunResult& run) {
+  run.part_names = {"out", "conv/1", "conv/2"};
+  run.plan.period_steps = 2;
+  run.plan.merge = Merge::kLate;
+  run.plan.schedule = {{0, 1}, {2}};
+  run.planned_hidden_share = 0.8;
+  run.planned_exposed = Seconds(0.04);
+  const double steps = static_cast<double>(run.steps);
+  for (TimeSpent& spent : run.spent)
+    spent = {.computing = Seconds(0.075 * steps),
+             .sending = Seconds(0.025 * steps),
+             .communicating = Seconds(0.1 * steps)};
+  run.timeline.clear();
+  const auto span = [&](Activity activity, double begin, double end, std::size_t step,
+                        std::uint32_t part) {
+    const double start = 0.1 * static_cast<double>(step);
+    run.timeline.push_back({.activity = activity,
+                            .begin = Seconds(start + begin),
+                            .end = Seconds(start + end),
+                            .step = step,
+                            .part = part,
+                            .latency = Seconds(part > 0 ? 0.005 : 0)});
+  };
+  for (std::size_t step = 0; step < 6; ++step) {
+    span(Activity::kWait, 0, 0.025, step, step % 2 == 0 ? 2 : 1);
+    span(Activity::kCompute, 0.025, 0.1, step, 0);
+    for (const std::uint32_t part : run.plan.schedule[step % 2]) {
+      span(Activity::kSend, 0.05 + 0.01 * part, 0.08 + 0.01 * part, step, part);
+      span(Activity::kReceive, 0.08 + 0.01 * part, 0.11 + 0.01 * part, step, part);
+    }
+  }
+}
+
 inline RunResult sample_run(const SampleRun& sample) {
   RunResult run{.recipe = sample.recipe, .seed = sample.seed, .lr = 0.05};
   run.replicas = 4;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "longhaul/lab/factors.h"
 #include "longhaul/lab/replay.h"
 #include "longhaul/lab/run.h"
@@ -52,10 +54,10 @@ Scenario lab_scenario() {
   return scenario;
 }
 
-RunResult timed_run(const std::string& recipe) {
+RunResult timed_run(const std::string& recipe, const Scenario& scenario = lab_scenario()) {
   longhaul::testing::QuadraticWorkload workload(kNumbers);
   Workers workers(1);
-  return run(lab_scenario(), {.recipe = recipe}, workload, workers).value();
+  return run(scenario, {.recipe = recipe}, workload, workers).value();
 }
 
 TEST(Timekeeper, AccountsForAllOfTheTimeOfEveryReplica) {
@@ -92,6 +94,85 @@ TEST(Timekeeper, TimeOnTheLineIsBytesByRate) {
   }
   ASSERT_FALSE(run.rates.empty());
   EXPECT_NEAR(run.rates.front().up_bits_per_s, 8e5, 1);
+}
+
+// Two rounds that are on their way at once, and a pause: 1 to 4 s, 3 to 6 s, 8 to 9 s.
+TEST(Timekeeper, CountsTimeWithSeveralRoundsOnTheirWayOnce) {
+  RunResult run;
+  Timekeeper keeper(run, {Seconds(0)});
+  const auto round = [&](std::uint64_t step, double sent, double back) {
+    for (const bool is_up : {true, false})
+      keeper.transferred({.is_up = is_up,
+                          .round = {.step = step},
+                          .begin = Seconds(is_up ? sent : back - 0.5),
+                          .end = Seconds(is_up ? sent + 0.5 : back)});
+  };
+  round(0, 1, 4);
+  round(1, 3, 6);
+  round(2, 8, 9);
+  keeper.waited(0, 0, Seconds(3.5), Seconds(4));
+  EXPECT_DOUBLE_EQ(run.spent[0].communicating.count(), 3);
+  keeper.waited(2, 0, Seconds(9), Seconds(9));
+  EXPECT_DOUBLE_EQ(run.spent[0].communicating.count(), 6);
+  run.steps = 1;
+  EXPECT_DOUBLE_EQ(*hidden_share(run), 1 - 0.5 / 6);
+}
+
+TEST(Timekeeper, HidesNothingInSynchronousStepsAndAllBehindADelay) {
+  Scenario scenario = lab_scenario();
+  for (ReplicaOptions& replica : scenario.replicas) replica.step_time = Seconds(0.04);
+  EXPECT_NEAR(*hidden_share(timed_run("local-sgd", scenario)), 0, 1e-9);
+  EXPECT_NEAR(*hidden_share(timed_run("static:keep_ratio=0.01:delay_steps=3", scenario)), 1, 1e-9);
+}
+
+// Four layers whose dense update takes about as long as a period computes.
+Scenario layered_scenario() {
+  Scenario scenario = lab_scenario();
+  scenario.train.steps = 400;
+  for (const char* name : {"a", "b", "c", "d"})
+    scenario.layers.push_back({.name = name, .forward = Seconds(1), .backward = Seconds(2)});
+  for (ReplicaOptions& replica : scenario.replicas) {
+    replica.step_time = Seconds(0.06);
+    replica.link.latency = Seconds(0.002);
+  }
+  return scenario;
+}
+
+TEST(Timekeeper, MeasuresTheHiddenShareThatTheScheduleWasPlannedFor) {
+  LayerTable layers;
+  for (const char* name : {"a.w", "b.w", "c.w", "d.w"})
+    layers.push_back({.name = name, .offset = layers.size() * kNumbers, .count = kNumbers});
+  for (const char* recipe : {"wfbp", "local-sgd-parts", "plsgd-enp", "dreamddp"}) {
+    longhaul::testing::QuadraticWorkload workload(layers);
+    Workers workers(1);
+    const RunResult run =
+        lab::run(layered_scenario(), {.recipe = recipe}, workload, workers).value();
+    ASSERT_EQ(run.part_names.size(), 16U) << "pieces of a sixteenth";
+    EXPECT_NEAR(*hidden_share(run), *run.planned_hidden_share, 0.01) << recipe;
+    EXPECT_NEAR(exposed(run)->count(), run.planned_exposed->count(),
+                0.02 * run.planned_exposed->count() + 1e-6)
+        << recipe;
+  }
+}
+
+// The part that a replica waits for is that of the mean that ends the wait.
+TEST(Timekeeper, TellsThePartOfEachWait) {
+  LayerTable layers;
+  for (const char* name : {"a.w", "b.w", "c.w", "d.w"})
+    layers.push_back({.name = name, .offset = layers.size() * kNumbers, .count = kNumbers});
+  longhaul::testing::QuadraticWorkload workload(layers);
+  Workers workers(1);
+  const RunResult run = lab::run(layered_scenario(), {.recipe = "wfbp"}, workload, workers).value();
+  std::size_t waits = 0;
+  for (const Span& wait : run.timeline) {
+    if (wait.activity != Activity::kWait) continue;
+    ++waits;
+    EXPECT_TRUE(std::ranges::any_of(run.timeline, [&](const Span& mean) {
+      return mean.activity == Activity::kReceive && mean.replica == wait.replica &&
+             mean.part == wait.part && mean.end == wait.end;
+    })) << wait.part;
+  }
+  EXPECT_GT(waits, 20U);
 }
 
 TEST(Timekeeper, OfAReplayIsThatOfTheRun) {
