@@ -54,7 +54,7 @@ std::string script() {
   std::string all;
   for (const std::string_view part :
        {embedded::report_base_js(), embedded::report_curves_js(), embedded::report_why_js(),
-        embedded::report_timeline_js(), embedded::report_js()})
+        embedded::report_schedule_js(), embedded::report_timeline_js(), embedded::report_js()})
     all.append(part).append("\n");
   return all;
 }

@@ -22,8 +22,25 @@ Json timeline_of(const RunResult& run) {
   Json spans = Json::array();
   for (const Span& span : run.timeline)
     spans.push_back({span.replica, static_cast<int>(span.activity), span.begin.count(),
-                     span.end.count(), span.step, span.queued.count(), span.latency.count()});
+                     span.end.count(), span.step, span.queued.count(), span.latency.count(),
+                     span.part});
   return spans;
+}
+
+Json share_or_null(const std::optional<double>& share) { return share ? Json(*share) : Json(); }
+Json time_or_null(const std::optional<Seconds>& time) {
+  return time ? Json(time->count()) : Json();
+}
+
+// Of a recipe by layer: null for others.
+Json layers_of(const RunResult& run) {
+  if (run.part_names.empty()) return nullptr;
+  return {{"names", run.part_names},
+          {"period_steps", run.plan.period_steps},
+          {"hidden_share", share_or_null(hidden_share(run))},
+          {"exposed_s", time_or_null(exposed(run))},
+          {"planned_hidden_share", share_or_null(run.planned_hidden_share)},
+          {"planned_exposed_s", time_or_null(run.planned_exposed)}};
 }
 
 Json parts_of(const std::optional<TimeSpent>& step) {
@@ -82,7 +99,8 @@ Json group_of(const Summary& summary, const std::vector<RunResult>& runs) {
           {"plans", std::move(plans)},
           {"rates", std::move(rates)},
           {"runs", std::move(curves)},
-          {"timeline", timeline_of(first)}};
+          {"timeline", timeline_of(first)},
+          {"layers", layers_of(first)}};
 }
 
 // factors[base][recipe]: [time, step time, steps, least and most of steps over seeds].

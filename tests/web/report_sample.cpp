@@ -32,6 +32,9 @@ std::vector<RunResult> lab_runs() {
   for (std::size_t i = 8; i < diverged.evaluations.size(); ++i)
     diverged.evaluations[i].loss = 16.0 * static_cast<double>(i);
   runs.push_back(diverged);
+  RunResult layered = sample_run({.recipe = "dreamddp", .step_time_s = 0.1});
+  add_sample_layers(layered);
+  runs.push_back(layered);
   return runs;
 }
 

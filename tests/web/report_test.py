@@ -102,9 +102,9 @@ def lab_checks(browser, report, pictures):
     yield "no chart is blank", body.get("data-blank") == "0", page.canvases
     yield "every canvas has colour", len(page.canvases) == 5 and all(
         int(canvas.get("data-coloured", 0)) > 200 for canvas in page.canvases), page.canvases
-    yield "draws a time line per recipe", body.get("data-timelines") == "4", body
+    yield "draws a time line per recipe", body.get("data-timelines") == "5", body
     yield "draws line time and latency apart", page.classes.count("flight") > 50 and page.classes.count("send") > 50, page.classes.count("flight")
-    yield "has a table row per recipe", page.rows == 4, page.rows
+    yield "has a table row per recipe", page.rows == 5, page.rows
     yield "shows names as they are", "<b>dga</b>" in page.cells, page.cells[:40]
     yield "says that a target was not reached", any("not reached" in cell for cell in page.cells), page.cells
     yield "says that a run diverged", any(cell == "diverged" for cell in page.cells), page.cells
@@ -112,8 +112,13 @@ def lab_checks(browser, report, pictures):
     # d-sgd and dd-ef-sgd need the same steps in the sample, and steps of 1.4 s and 60 ms.
     yield "tells the factors", "23.3×" in page.cells and any("= 23.3× sooner" in cell for cell in page.cells), page.cells
     yield "tells how steps vary with the seed", any("by seed" in cell for cell in page.cells), page.cells
-    # Four recipes and, under each, four replicas that differ, in four parts each.
-    yield "draws the parts of a step", body.get("data-bars") == "80", body
+    # Four recipes and, under each, four replicas that differ, in four parts each; and one whose replicas are alike.
+    yield "draws the parts of a step", body.get("data-bars") == "84", body
+    # One recipe by layer, with a wait in each step of its period and in the one that follows.
+    yield "draws the schedule of layers", body.get("data-schedules") == "1", body
+    yield "marks what is exposed", body.get("data-exposed") == "2", body
+    yield "names the parts", all(f">{name}<" in text for name in ("out", "conv/1", "conv/2")), text[-2000:]
+    yield "tells measured and planned", "75 % of the communication hidden, 50 ms exposed in a period; planned: 80 % and 40 ms" in page.text, page.text
     yield "draws link and plan over time", body.get("data-course") == "3", body
     yield "explains words on hover", len(page.titles) > 10, page.titles
     yield "has its table as CSV", any(link.get("download") == "results.csv" for link in page.links), page.links

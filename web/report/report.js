@@ -1,5 +1,5 @@
 // Draws the report from the JSON in #data. When it has drawn, the page says what is on it:
-// data-drawn="5 charts", data-blank, data-timelines, data-bars, data-overflow and data-errors of its body.
+// data-drawn="5 charts", data-blank, data-timelines, data-schedules, data-bars, data-overflow and data-errors of its body.
 "use strict";
 
 (() => {
@@ -23,6 +23,8 @@
     const told = document.body.dataset;
     told.blank = charts.filter((chart) => isBlank(chart.canvas)).length;
     told.timelines = [...document.querySelectorAll(".timeline")].filter((line) => line.querySelector("rect")).length;
+    told.schedules = [...document.querySelectorAll(".schedule")].filter((one) => one.querySelector("rect.send")).length;
+    told.exposed = document.querySelectorAll(".schedule rect.exposed").length;
     told.bars = document.querySelectorAll("#parts rect").length;
     told.course = document.querySelectorAll("#course-picture path").length;
     told.cells = document.querySelectorAll("#map .cell").length;
@@ -36,6 +38,7 @@
   Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
   report.curves.draw();
   report.why.draw();
+  report.schedule.draw();
   report.timeline.draw();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", report.curves.drawAll);
   // A timer, because frames are not drawn where nobody looks: in a hidden tab, or in a test.

@@ -1,5 +1,5 @@
 // The time line: what replicas and lines did in the first steps. A span is
-// [replica, activity, begin, end, step, queued, latency].
+// [replica, activity, begin, end, step, queued, latency, part].
 "use strict";
 
 report.timeline = (() => {
