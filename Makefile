@@ -10,7 +10,7 @@ BIN := build/release/bin
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := build
-.PHONY: build install demo test test-slow test-agreement test-web pictures soak lint bench fuzz fuzz-coverage asan tsan core clean deps help
+.PHONY: build install demo test test-slow test-agreement test-web pictures papers soak lint bench fuzz fuzz-coverage asan tsan core clean deps help
 
 # configure(preset): Ninja runs CMake again by itself when a CMake file changes, but does not know of the presets.
 configure = @test build/$(1)/build.ninja -nt CMakePresets.json || cmake --preset $(1)
@@ -41,6 +41,9 @@ test-web: build ## install Chromium, open the report in it and check what it dra
 pictures: build ## run the comparison of README.md (about 10 minutes), write its table and pictures, photograph the demo's report
 	@tools/install_deps.sh web
 	bench/pictures.py $(BIN)/longhaul
+
+papers: build ## run the rows of docs/papers.md (hours) and rewrite its figures; goes on where it was stopped
+	bench/papers.py $(BIN)/longhaul
 
 soak: build ## rehearse for SOAK_MINUTES (60) with random faults, then check that nothing is lost
 	rm -rf build/soak
