@@ -187,6 +187,7 @@ constexpr std::array<std::pair<std::string_view, LayerProfile (*)()>, 5> kProfil
 
 std::vector<std::string> builtin_profile_names() {
   std::vector<std::string> names;
+  names.reserve(kProfiles.size());
   for (const auto& [name, make] : kProfiles) names.emplace_back(name);
   return names;
 }

@@ -224,7 +224,8 @@ class LayerPlan(Planned):
     def test_nonsense_is_refused(self):
         broken = {"empty.json": "", "text.json": "five layers", "list.json": "[]", "none.json": '{"layers": []}',
                   "half.json": FIVE_LAYERS.read_text()[:100],
-                  "negative.json": FIVE_LAYERS.read_text().replace("7000000", "-7")}
+                  "negative.json": FIVE_LAYERS.read_text().replace("7000000", "-7"),
+                  "light.json": '{"layers": [{"name": "a", "t_fp_s": 1, "t_bp_s": 1, "bytes": 0}]}'}
         for name, text in broken.items():
             (self.directory / name).write_text(text)
             with self.subTest(file=name):

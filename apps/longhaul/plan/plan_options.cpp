@@ -158,6 +158,8 @@ Result<PlanOptions> request_for_a_profile(const PlanCommandOptions& arguments) {
     return Error{ErrorCode::kInvalidArgument,
                  "--down: not with --one-way, where a layer crosses one line"};
   const LayerProfile layers = LONGHAUL_TRY(profile_of(arguments.profile));
+  if (!(layers.bytes() > 0))
+    return wrong("--profile", "layers with bytes", arguments.profile + ", which has none");
   const Recipe recipe = LONGHAUL_TRY(layer_recipe_of(arguments));
   constexpr double kParameterBytes = 4;
   return PlanOptions{.elements = static_cast<std::size_t>(layers.bytes() / kParameterBytes),
@@ -196,7 +198,8 @@ Result<PlanOptions> plan_request(const PlanCommandOptions& arguments) {
                                                           : bandwidth_of("--down", arguments.down));
   request.link.latency = LONGHAUL_TRY(
       duration_of("--latency", arguments.latency.empty() ? kAnyLatency : arguments.latency));
-  const Bandwidth slowest = std::min(request.link.up, request.link.down);
+  const Bandwidth slowest{
+      std::min(request.link.up.bytes_per_second, request.link.down.bytes_per_second)};
   if (request.parts.bytes() > kMostSecondsOnALine * slowest.bytes_per_second)
     return wrong("--bandwidth, --down", "less than 1e9 s for the model", to_string(slowest));
   return request;
