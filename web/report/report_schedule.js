@@ -10,7 +10,8 @@ report.schedule = (() => {
 
   // The last period whose waits were recorded too. A step begins with its forward pass, which waits for the step before.
   const periodOf = (group) => {
-    const spans = group.timeline.filter((span) => span[0] === 0);
+    // In real time there are moments of computing and waiting that say nothing.
+    const spans = group.timeline.filter((span) => span[0] === 0 && span[3] - span[2] > 2e-4);
     const steps = 1 + Math.max(...spans.filter((span) => span[1] === compute).map((span) => span[4]));
     const length = group.layers.period_steps;
     const first = Math.max(0, Math.floor((steps - 1) / length) - 1) * length;
@@ -53,7 +54,7 @@ report.schedule = (() => {
     group.layers.names.forEach((name, part) => {
       const exposed = exposedOf(period, part);
       svg("text", { x: 0, y: top + part * row + bar, class: "name" }, drawn, name);
-      svg("text", { x: width, y: top + part * row + bar, "text-anchor": "end" }, drawn, exposed > 1e-4 ? `waits ${inSeconds(exposed)}` : "no wait");
+      svg("text", { x: width, y: top + part * row + bar, "text-anchor": "end" }, drawn, exposed > 0 ? `waits ${inSeconds(exposed)}` : "no wait");
     });
   };
 
