@@ -168,7 +168,7 @@ class CollectiveRun {
       if (facts->stance == Stance::kFinish) return Done{};
       if (facts->was_late) ++late_steps_;
       const std::size_t done = replica_->engine().steps_done();
-      news_.step(*facts, done);
+      news_.step(*facts);
       if (scorer_ && done % job().scenario.eval.every == 0)
         scorer_->offer(done, replica_->engine().shared());
       if (replica_->engine().has_diverged())

@@ -49,7 +49,8 @@ void TrainNews::started(std::size_t slot, std::uint64_t step, std::size_t thread
             (threads == 1 ? " thread" : " threads"));
 }
 
-void TrainNews::step(const StepFacts& facts, std::uint64_t done) {
+void TrainNews::step(const StepFacts& facts) {
+  const std::uint64_t done = facts.step + 1;
   if (is_json_) {
     const bool is_merged = !facts.merged.empty();
     const MergedRound last = is_merged ? facts.merged.back() : MergedRound{};

@@ -24,7 +24,7 @@ class TrainNews {
   TrainNews(bool is_json, LogLevel level, std::uint64_t steps, const Clock& clock);
 
   void started(std::size_t slot, std::uint64_t step, std::size_t threads, bool is_resumed);
-  void step(const StepFacts& facts, std::uint64_t done);
+  void step(const StepFacts& facts);
   void evaluation(const Score& score);
   void link(const LinkNews& news);
   void replaced(const Replaced& replaced);

@@ -109,9 +109,11 @@ class TrainRun final : private SessionObserver {
     news_.started(slot, step, options_.threads, is_resumed_);
   }
   void on_step(const StepFacts& facts, const Engine& engine) override {
+    news_.step(facts);
+    // The steps that the shared model has: one less where the last one ends in a forward pass.
     const std::size_t done = engine.steps_done();
-    news_.step(facts, done);
-    if (arguments_.stamps.empty() || done % job().scenario.eval.every != 0) return;
+    const bool is_due = done > 0 && done % job().scenario.eval.every == 0;
+    if (arguments_.stamps.empty() || !is_due) return;
     const double time_s = news_.time_s();
     const std::filesystem::path file =
         std::filesystem::path(arguments_.stamps) / (std::to_string(done) + ".f32");

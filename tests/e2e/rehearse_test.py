@@ -156,6 +156,8 @@ class Report(RehearseTest):
         words = ("smoke", "--recipe", "wfbp,dreamddp:period_steps=4", "--set", "train.stop=steps", "--set", "train.steps=16", "--set",
                  "replica.step_time=200ms")
         self.ended(self.start(*words), 0)
+        events = [json.loads(line) for line in (self.directory / "r/events.jsonl").read_text().splitlines()]
+        self.assertEqual([event["step"] for event in events if event["event"] == "step"], 2 * list(range(1, 17)))
         lab = self.longhaul("lab", *words, "--json")
         for run, expected in zip(self.results(), json.loads(lab.stdout)["runs"], strict=True):
             self.assertIsNotNone(run["predicted_step_time_s"])
