@@ -62,10 +62,11 @@ ROWS = (
     # Rates of docs/local_steps.md, searched on the same seed.
     Row("olco3", "fashion-wan", (), {"d-sgd": ("0.02",), "olco3-oc": ("0.01",), "sparseloco": ("0.02",)}),
     Row("olco3-text", "text-wan", (), {"d-sgd": ("0.008",), "olco3-oc": ("0.004",), "sparseloco": ("0.004",)}),
-    Row("dreamddp", "fashion-layers", (), {recipe: LAYERS for recipe in ("wfbp", "local-sgd", "local-sgd-parts", "dreamddp")}),
+    Row("dreamddp", "fashion-layers", (), {recipe: LAYERS for recipe in (
+        "wfbp", "local-sgd", "local-sgd-parts", "plsgd-enp", "dreamddp", "dreamddp-late")}),
     Row("dreamddp-text", "text-wan", NEAR_TEXT, {recipe: TEXT for recipe in ("wfbp", "local-sgd", "dreamddp")}),
     Row("rehearsal", "fashion-layers", ("train.steps=160", "train.stop=steps"),
-        {"wfbp": ("0.05",), "local-sgd": ("0.05",), "dreamddp": ("0.05",)}, is_rehearsed=True),
+        {"wfbp": ("0.02",), "local-sgd": ("0.02",), "dreamddp": ("0.02",)}, is_rehearsed=True),
 )
 
 
