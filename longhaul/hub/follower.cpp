@@ -42,7 +42,7 @@ Follower::Follower(const EngineOptions& options, std::vector<float> initial,
 Status Follower::load(const State& state) {
   Status loaded = engine_.load_shared(state);
   if (!loaded.ok()) return loaded;
-  plan_ = engine_.plan();
+  plan_ = engine_.announced();
   digests_.clear();  // of the model that it was made with, which may be any
   if (step() != steps_)
     note_digest();  // at the end some rounds may be merged that replicas wait for
@@ -89,8 +89,11 @@ Standing Follower::standing() const {
                     .next_round = next_round(),
                     .next_to_close = next_to_close(),
                     .open = {engine_.in_flight().begin(), engine_.in_flight().end()},
+                    .part_elements = {},
                     .plan = plan_,
                     .digests = digests_};
+  for (std::uint32_t part = 0; part < engine_.parts(); ++part)
+    standing.part_elements.push_back(engine_.part(part).count);
   for (const RoundId& round : engine_.next_rounds()) {
     if (open_round(round)) standing.open.push_back(round);
   }
@@ -98,9 +101,8 @@ Standing Follower::standing() const {
 }
 
 bool Follower::is_waiting() const {
-  const auto delay = static_cast<std::uint64_t>(engine_.plan().delay_steps);
   const auto is_missing = [&](const RoundId& round) {
-    return round.step + delay <= step() && !shelf_.means.contains(round);
+    return engine_.is_due(round) && !shelf_.means.contains(round);
   };
   return std::ranges::any_of(engine_.in_flight(), is_missing) ||
          std::ranges::any_of(engine_.next_rounds(), is_missing);

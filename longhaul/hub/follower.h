@@ -18,7 +18,8 @@ struct Standing {
   RoundId next_round;      // the first one that is not merged
   RoundId next_to_close;
   std::vector<RoundId> open;  // those that a replica can have begun and that are not merged
-  Plan plan;                  // in force, or announced
+  std::vector<std::size_t> part_elements;
+  Plan plan;                                       // in force, or announced
   std::map<std::uint64_t, std::uint64_t> digests;  // of the shared model, before some steps
 };
 
@@ -45,9 +46,6 @@ class Follower {
   // merged.
   [[nodiscard]] std::optional<std::size_t> open_round(RoundId round) const;
   [[nodiscard]] std::size_t parts() const { return engine_.parts(); }
-  [[nodiscard]] std::size_t elements_of(std::uint32_t part) const {
-    return engine_.part(part).count;
-  }
   // In force, or announced.
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] std::span<const float> shared() const { return engine_.shared(); }

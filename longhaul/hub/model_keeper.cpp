@@ -16,9 +16,16 @@ std::unique_ptr<Planner> planner_of(const TrainingOptions& options, std::size_t 
   if (options.engine.recipe.planner == PlannerKind::kNone) return nullptr;
   PlannerOptions planner = planner_options(options.engine);
   planner.may_look_ahead = planner.may_look_ahead && options.may_look_ahead;
-  return make_planner(planner,
-                      RoundSizes(options.engine.recipe.codec, elements, options.replicas, {},
-                                 options.engine.recipe.way_down(), options.engine.layers));
+  RoundSizes sizes(options.engine.recipe.codec, elements, options.replicas, {},
+                   options.engine.recipe.way_down(), options.engine.layers);
+  return options.planner ? options.planner(planner, std::move(sizes))
+                         : make_planner(planner, std::move(sizes));
+}
+
+// Of a model that goes by layer now and then, as many rounds are kept as if it always did.
+JournalOptions journal_limits(const TrainingOptions& options, const Follower& model) {
+  const std::size_t parts = planner_options(options.engine).parts.layers.size();
+  return limits_for_model(options.journal, model.shared().size(), std::max(parts, model.parts()));
 }
 
 RoundSize size_of(std::span<const WeightedPayload> sent, const RoundMean& mean) {
@@ -82,7 +89,7 @@ ModelKeeper::ModelKeeper(const TrainingOptions& options, Decision first,
       first_(std::move(first)),
       model_(std::move(model)),
       compressor_(std::move(compressor)),
-      journal_(limits_for_model(options.journal, model_->shared().size(), model_->parts())) {}
+      journal_(journal_limits(options, *model_)) {}
 
 Result<std::unique_ptr<ModelKeeper>> ModelKeeper::start(const TrainingOptions& options,
                                                         std::vector<float> initial,
@@ -165,8 +172,7 @@ bool ModelKeeper::replay(const JournalRound& round, RoundId closed_until) {
 // The snapshot's rounds happen again, and are at hand.
 Status ModelKeeper::replay_all() {
   const RoundId closed_until = LONGHAUL_TRY(closed_until_in(left_.state));
-  const JournalOptions limits =
-      limits_for_model(options_.journal, model_->shared().size(), model_->parts());
+  const JournalOptions limits = journal_limits(options_, *model_);
   const RoundId unmerged = model_->next_round();
   const bool has_lost = left_.rounds.empty() && !left_.loss.empty();
   journal_ = left_.rounds.empty()

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,8 @@ struct TrainingOptions {
   EngineOptions engine;        // as the replicas have it
   std::uint64_t steps = 0;     // of the run; 0: until it is told
   bool may_look_ahead = true;  // false: a planner never does, though the optimizer may allow it
+  // In place of make_planner(), for a recipe that has a planner; null: none.
+  std::function<std::unique_ptr<Planner>(const PlannerOptions&, RoundSizes)> planner{};
   std::size_t replicas = 1;
   RoundOptions policy;
   std::filesystem::path directory;  // of the journal; empty: in memory only

@@ -10,26 +10,26 @@ namespace {
 
 constexpr std::size_t kSentRounds = 8;  // of a part, those that are on their way right now
 
-std::vector<std::size_t> part_elements_of(const Follower& model) {
-  std::vector<std::size_t> elements;
-  for (std::uint32_t part = 0; part < model.parts(); ++part)
-    elements.push_back(model.elements_of(part));
-  return elements;
-}
-
 }  // namespace
 
 Training::Training(std::unique_ptr<ModelKeeper> keeper)
     : keeper_(std::move(keeper)),
       first_(keeper_->first_decision()),
-      part_elements_(part_elements_of(keeper_->model())),
       standing_(keeper_->model().standing()),
       book_(keeper_->options().policy, standing_.next_to_close),
       journal_(keeper_->journal().at_hand()) {}
 
 std::optional<std::size_t> Training::open_round(RoundId round) const {
   if (!std::ranges::binary_search(standing_.open, round)) return std::nullopt;
-  return part_elements_.at(round.part);
+  return standing_.part_elements.at(round.part);
+}
+
+// The model may have had other parts then.
+std::optional<std::size_t> Training::elements_of(RoundId round) const {
+  if (const std::optional<std::size_t> open = open_round(round)) return open;
+  const JournalRound* closed = journal_.first_from(round);
+  if (closed != nullptr && closed->id == round) return closed->elements;
+  return std::nullopt;
 }
 
 std::optional<std::uint64_t> Training::digest_before(std::uint64_t step) const {

@@ -26,7 +26,8 @@ class Training {
   // Elements of the part of a round, if it is one that a replica can have begun and that is not
   // merged.
   [[nodiscard]] std::optional<std::size_t> open_round(RoundId round) const;
-  [[nodiscard]] const std::vector<std::size_t>& part_elements() const { return part_elements_; }
+  // The same, also of rounds at hand.
+  [[nodiscard]] std::optional<std::size_t> elements_of(RoundId round) const;
   [[nodiscard]] std::optional<std::uint64_t> digest_before(std::uint64_t step) const;
 
   [[nodiscard]] RoundBook& book() { return book_; }
@@ -50,7 +51,6 @@ class Training {
  private:
   std::shared_ptr<ModelKeeper> keeper_;
   Decision first_;
-  std::vector<std::size_t> part_elements_;
   Standing standing_;
   RoundBook book_;
   Journal journal_;

@@ -36,15 +36,15 @@ Status UpdateGate::take(Peer& peer, Arrival arrival, const CodecOptions& codec) 
   }
   const RoundId round{.step = arrival.id.step, .part = arrival.id.part};
   Attendance attendance = LONGHAUL_TRY(attendance_from(arrival.attendance, round.step));
-  if (round.part >= training_->part_elements().size())
-    return corrupt_payload("an update of a part that the model does not have");
-  const bool is_late = round < training_->book().next();
-  if (!is_late && !training_->open_round(round))
+  const std::optional<std::size_t> elements = training_->elements_of(round);
+  if (!elements && round >= training_->book().next())
     return corrupt_payload("an update of a step and part without a round");
+  if (!elements) {  // of a round that closed long ago
+    ++roster_.of(peer).returned;
+    return Done{};
+  }
   peer.lanes.set_reading(++peer.unchecked < kMostUnchecked);
-  Update update{.round = round,
-                .elements = training_->part_elements()[round.part],
-                .attendance = std::move(attendance)};
+  Update update{.round = round, .elements = *elements, .attendance = std::move(attendance)};
   run_errand(
       errands_,
       [bytes = std::move(arrival.bytes), update = std::move(update),

@@ -156,7 +156,8 @@ Result<EngineOptions> engine_options(const Job& job, const LayerTable& layers) {
   for (const LayerOptions& layer : job.scenario.layers)
     times.layers.push_back(
         {.name = layer.name, .forward = layer.forward, .backward = layer.backward});
-  if (job.recipe.is_by_layer && !layers.empty()) (void)LONGHAUL_TRY(layer_times(layers, times));
+  const bool has_parts = job.recipe.is_by_layer || job.recipe.may_go_by_layer;
+  if (has_parts && !layers.empty()) (void)LONGHAUL_TRY(layer_times(layers, times));
   return EngineOptions{.recipe = job.recipe,
                        .optimizer = {.kind = train.optimizer,
                                      .momentum = static_cast<float>(train.momentum),

@@ -13,13 +13,25 @@
 #include "longhaul/sync/step_kernels.h"
 
 namespace longhaul {
+namespace {
+
+// A recipe that may go by layer considers it where somebody has measured its layers, and where
+// parts can travel before the local step of the whole model is made.
+LayerProfile planned_parts(const EngineOptions& options) {
+  const bool is_considered =
+      !options.times.layers.empty() && options.local_step == LocalStep::kOurs;
+  return options.recipe.is_by_layer || is_considered ? part_times(options) : LayerProfile{};
+}
+
+}  // namespace
+
 PlannerOptions planner_options(const EngineOptions& options) {
   return {.kind = options.recipe.planner,
           .plan = options.recipe.plan,
           .may_look_ahead = can_be_foreseen(options.optimizer.kind),
           .seed = options.seed,
           .steps = options.lr.steps,
-          .parts = part_times(options),
+          .parts = planned_parts(options),
           .policy = options.recipe.layers};
 }
 
@@ -52,8 +64,7 @@ Engine::Engine(EngineOptions options, std::span<float> parameters, Exchange& exc
     LONGHAUL_CHECK(parts_.size() == 1 && plan_.merge == Merge::kLate);
     dense_ = make_codec({.kind = CodecKind::kDense, .values = ValueFormat::kFp32}, {}, workers);
   }
-  for (const Part& part : parts_)
-    codecs_.push_back(make_codec(options_.recipe.codec, layers_of(part, options_.layers), workers));
+  codecs_ = make_codecs(parts_);
   begin_period();
 }
 
@@ -64,8 +75,9 @@ std::unique_ptr<Optimizer> Engine::make_optimizer() const {
   return std::make_unique<Optimizer>(options_.optimizer, is_asked ? parameters_.size() : 0);
 }
 
-EngineOptions Engine::options_with(Merge merge) const {
+EngineOptions Engine::options_with(const Plan& period_plan, Merge merge) const {
   EngineOptions options = options_;
+  options.recipe.plan.schedule = period_plan.schedule;
   options.recipe.plan.merge = merge;
   return options;
 }
@@ -308,10 +320,9 @@ void Engine::merge(const Mean& mean) {
 
 Status Engine::merge_before(std::uint32_t part, Deadline deadline) {
   LONGHAUL_CHECK(is_ready_.at(part));
-  const auto delay = static_cast<std::uint64_t>(plan_.delay_steps);
   for (;;) {
     const auto oldest = std::ranges::find(in_flight_, part, &RoundId::part);
-    if (oldest == in_flight_.end() || oldest->step + delay > step_) return Done{};
+    if (oldest == in_flight_.end() || !is_due(*oldest)) return Done{};
     LONGHAUL_TRY(merge_round(*oldest, deadline));
   }
 }
@@ -319,31 +330,43 @@ Status Engine::merge_before(std::uint32_t part, Deadline deadline) {
 // By step and part: if a mean is missing, no round behind it is merged.
 Status Engine::end_step(Deadline deadline) {
   LONGHAUL_CHECK(is_half_done());
-  const auto delay = static_cast<std::uint64_t>(plan_.delay_steps);
-  while (!in_flight_.empty() && in_flight_.front().step + delay <= step_) {
+  while (!in_flight_.empty() && is_due(in_flight_.front())) {
     LONGHAUL_TRY(merge_round(in_flight_.front(), deadline));
   }
   go_on();
   return Done{};
 }
 
+bool Engine::is_last_of_period() const {
+  return step_ + 1 == period_start_ + static_cast<std::size_t>(period_plan_.period_steps);
+}
+
 void Engine::go_on() {
+  const bool is_period_over = is_last_of_period();
   ++step_;
+  // Announced with a mean that all replicas merge in the same step, so all change at the same step.
+  const auto is_for_now = [&](const Plan& plan) {
+    return !needs_other_parts(plan) || (is_period_over && in_flight_.empty());
+  };
+  if (next_plan_ && is_for_now(*next_plan_)) change_plan(*std::exchange(next_plan_, std::nullopt));
   is_ready_.assign(parts_.size(), false);
   is_step_unusable_ = false;
-  // Announced with a mean that all replicas merge in the same step, so all change at the same step.
-  if (next_plan_) change_plan(*std::exchange(next_plan_, std::nullopt));
-  if (step_ == period_start_ + static_cast<std::size_t>(period_plan_.period_steps)) begin_period();
+  if (is_period_over) begin_period();
   if (next_round_ < step_) find_next_round();
+  merges_all_ = next_plan_ && is_last_of_period();
   if (options_.computes) rule_->place(step_);
 }
 
 // Another period or schedule holds from the next period on, unless there are no more local steps.
 void Engine::change_plan(const Plan& plan) {
+  const bool has_other_parts = needs_other_parts(plan);
+  if (has_other_parts && plan_.merge == Merge::kLate) change_parts(plan);
   if (plan.merge != plan_.merge) {
     rule_ = rule_->become(plan.merge, step_);
     LONGHAUL_CHECK(rule_ != nullptr);  // check_plan() has seen to that
+    plan_.merge = plan.merge;
   }
+  if (has_other_parts && needs_other_parts(plan)) change_parts(plan);
   plan_ = plan;
   if (!has_local_steps(plan_.merge)) begin_period();
 }

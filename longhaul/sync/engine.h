@@ -14,6 +14,9 @@
 // The plan's schedule says which parts have a round in which step of a period. The other steps only
 // move the parameters; with the caller's own local step they cost nothing. A plan with another
 // period or schedule takes effect when the present period is over.
+//
+// A recipe that may go by layer does so under a plan with a schedule. A plan for other parts waits
+// until a period ends with nothing in flight: the last step of a period before it merges all.
 #pragma once
 
 #include <cstddef>
@@ -124,11 +127,18 @@ class Engine {
   // The movement or gradients that this replica has not sent yet; formed anew.
   [[nodiscard]] std::vector<float> residual() const { return rule_->residual(); }
   [[nodiscard]] const Plan& plan() const { return plan_; }
+  // The last plan that was announced: it is in force, or will be.
+  [[nodiscard]] const Plan& announced() const { return next_plan_ ? *next_plan_ : plan_; }
   [[nodiscard]] std::size_t steps_done() const { return step_; }
   // The step that has the next round: this one, or a later one of this period.
   [[nodiscard]] std::size_t next_round() const;
   // All of that step, in the order in which they close; at least one.
   [[nodiscard]] std::vector<RoundId> next_rounds() const;
+  // Is a round merged in this step, if it was not before?
+  [[nodiscard]] bool is_due(RoundId round) const {
+    const auto delay = static_cast<std::uint64_t>(plan_.delay_steps);
+    return round.step + (merges_all_ ? 0 : delay) <= step_;
+  }
   // All parts of this step are ready: end_step() comes next.
   [[nodiscard]] bool is_half_done() const;
   // Submitted, or sat out, and not merged; by step and part.
@@ -168,12 +178,17 @@ class Engine {
   void go_on();
   void merge(const Mean& mean);
   void change_plan(const Plan& plan);
+  [[nodiscard]] bool needs_other_parts(const Plan& plan) const;
+  [[nodiscard]] bool is_last_of_period() const;
+  void change_parts(const Plan& plan);
+  [[nodiscard]] std::vector<std::unique_ptr<Codec>> make_codecs(
+      const std::vector<Part>& parts) const;
   [[nodiscard]] State save(Extent extent) const;
   Status load(Extent extent, const State& state);
   [[nodiscard]] Result<EngineState> read(Extent extent, const State& state) const;
   [[nodiscard]] Result<EngineState> read_shared(const State& state) const;
   Status read_codecs(Extent extent, const State& state, EngineState& loaded) const;
-  [[nodiscard]] EngineOptions options_with(Merge merge) const;
+  [[nodiscard]] EngineOptions options_with(const Plan& period_plan, Merge merge) const;
   [[nodiscard]] std::unique_ptr<Optimizer> make_optimizer() const;
 
   EngineOptions options_;
@@ -187,13 +202,14 @@ class Engine {
   std::unique_ptr<MergeRule> rule_;
   std::vector<float> mean_gradient_;
   Plan plan_;
-  std::optional<Plan> next_plan_;  // announced, from the next step on
+  std::optional<Plan> next_plan_;  // announced, from the next step on, or waits for other parts
   RoundId next_plan_round_;        // with the mean of this round: the last one counts
   std::size_t period_start_ = 0;
   Plan period_plan_;            // the present period has its length and its schedule
   std::size_t next_round_ = 0;  // first step of the rest of the period that has one
   std::deque<RoundId> in_flight_;
   std::size_t step_ = 0;
+  bool merges_all_ = false;      // in this step: next_plan_ has other parts
   std::vector<bool> is_ready_;   // by part
   std::vector<double> squares_;  // of the gradients of this step, by part, for clipping
   double norm_before_ = 0;       // of the last usable gradient, where there are several parts

@@ -8,13 +8,17 @@
 namespace longhaul {
 
 LayerProfile part_times(const EngineOptions& options) {
-  if (!options.recipe.is_by_layer || options.layers.empty()) return {};
+  const Recipe& recipe = options.recipe;
+  const bool may_be =
+      recipe.may_go_by_layer && recipe.local.fragments == 1 && !options.final_average;
+  if ((!recipe.is_by_layer && !may_be) || options.layers.empty()) return {};
   Result<LayerProfile> times = layer_times(options.layers, options.times);
   return in_parts(times.ok() ? *times : layer_times(options.layers, {}).value());
 }
 
 std::vector<Part> parts_of(const EngineOptions& options, std::size_t elements) {
-  const LayerProfile by_layer = part_times(options);
+  const bool is_by_layer = options.recipe.is_by_layer_with(options.recipe.plan);
+  const LayerProfile by_layer = is_by_layer ? part_times(options) : LayerProfile{};
   if (by_layer.layers.empty())
     return split_into_parts(options.layers, elements,
                             static_cast<std::size_t>(options.recipe.local.fragments));

@@ -41,11 +41,11 @@ struct EngineOptions {
   std::size_t replicas = 0;  // of the run; 0: not known
 };
 
-// The parts of a model with so many elements.
+// The parts of a model with so many elements, under the recipe's plan.
 std::vector<Part> parts_of(const EngineOptions& options, std::size_t elements);
 
-// The parts of a recipe by layer: their sizes and their shares of a step's time. Without parts: the
-// recipe is another, or the layers are not known yet.
+// The parts of a recipe that goes by layer, or may: their sizes and their shares of a step's time.
+// Without parts: the recipe is another, or the layers are not known yet.
 LayerProfile part_times(const EngineOptions& options);
 
 }  // namespace longhaul

@@ -14,6 +14,8 @@ struct EngineState {
   std::uint64_t step = 0;
   std::uint64_t period_start = 0;
   Plan period_plan;
+  std::vector<Part> parts;
+  bool merges_all = false;
   std::vector<bool> is_ready;  // by part
   std::deque<RoundId> in_flight;
   Plan plan;
@@ -23,7 +25,7 @@ struct EngineState {
   std::vector<float> parameters;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<MergeRule> rule;
-  std::vector<std::vector<float>> codecs;  // by part; empty: it starts afresh
+  std::vector<std::unique_ptr<Codec>> codecs;  // by part
   // Of a checkpoint only.
   std::uint64_t non_finite_steps = 0;
   std::uint64_t non_finite_in_a_row = 0;
@@ -37,6 +39,7 @@ namespace {
 // Far beyond every run, and far below where sums of steps overflow.
 constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 48U;
 constexpr std::string_view kPosition = "position";  // the parameters, of rules with local steps
+constexpr const char* kMergesAll = "merges_all";    // only if so
 
 std::string_view kind_of(Extent extent) {
   return extent == Extent::kReplica ? "checkpoint" : "snapshot";
@@ -112,34 +115,49 @@ Result<std::vector<bool>> read_ready(const State& state, std::size_t parts) {
   return is_ready;
 }
 
-Status read_period(const State& state, const EngineOptions& options, EngineState& read) {
-  const auto start = state.value<std::uint64_t>("period_start");
-  const Result<Plan> plan = read_plan("period_plan", state, options);
-  if (!start.ok()) return start.error();
-  if (!plan.ok()) return plan.error();
-  const auto steps = static_cast<std::uint64_t>(plan->period_steps);
-  if (*start > read.step || read.step - *start >= steps)
+// The model has the parts of the period's plan.
+Status read_period(const State& state, EngineOptions options, std::size_t elements,
+                   EngineState& read) {
+  read.period_plan = LONGHAUL_TRY(read_plan("period_plan", state, options));
+  options.recipe.plan.schedule = read.period_plan.schedule;
+  read.parts = parts_of(options, elements);
+  for (const auto& step : read.period_plan.schedule) {
+    if (!step.empty() && step.back() >= read.parts.size())
+      return mismatch("period_plan: a schedule of another number of parts");
+  }
+  return Done{};
+}
+
+Status check_period(const EngineState& read) {
+  const auto steps = static_cast<std::uint64_t>(read.period_plan.period_steps);
+  if (read.period_start > read.step || read.step - read.period_start >= steps)
     return mismatch("period_start: the step is not in the period");
-  read.period_start = *start;
-  read.period_plan = *plan;
   return Done{};
 }
 
 // Where a saved engine stands.
 Result<EngineState> read_position(const State& state, const EngineOptions& options,
-                                  std::size_t parts) {
+                                  std::size_t elements) {
+  EngineState read;
+  LONGHAUL_TRY(read_period(state, options, elements, read));
+  const std::size_t parts = read.parts.size();
   const auto step = state.value<std::uint64_t>("step");
+  const auto period_start = state.value<std::uint64_t>("period_start");
   const Result<std::deque<RoundId>> in_flight = read_in_flight(state, parts);
   const Result<std::vector<bool>> is_ready = read_ready(state, parts);
   if (!step.ok()) return step.error();
   if (!in_flight.ok()) return in_flight.error();
   if (!is_ready.ok()) return is_ready.error();
+  if (!period_start.ok()) return period_start.error();
   if (*step > kMostSteps) return mismatch("step: absurd");
-  EngineState read{.step = *step, .is_ready = *is_ready, .in_flight = *in_flight};
+  read.step = *step;
+  read.period_start = *period_start;
+  read.is_ready = *is_ready;
+  read.in_flight = *in_flight;
   const auto was_born = [&](const RoundId& round) { return is_born(round, read); };
   if (!std::ranges::all_of(read.in_flight, was_born))
     return mismatch("in_flight: not up to the step");
-  LONGHAUL_TRY(read_period(state, options, read));
+  LONGHAUL_TRY(check_period(read));
   if (!has_rounds_of_step(read)) return mismatch("in_flight: without the round of the step");
   return read;
 }
@@ -169,7 +187,8 @@ Status read_own(const State& state, EngineState& loaded) {
 }
 
 Status check_parts(const Plan& plan, const EngineOptions& options) {
-  const std::size_t by_layer = part_times(options).layers.size();
+  const bool is_by_layer = options.recipe.is_by_layer_with(plan);
+  const std::size_t by_layer = is_by_layer ? part_times(options).layers.size() : 0;
   const std::size_t parts =
       by_layer > 0 ? by_layer : static_cast<std::size_t>(options.recipe.local.fragments);
   const bool merges_parts =
@@ -178,7 +197,7 @@ Status check_parts(const Plan& plan, const EngineOptions& options) {
     return mismatch("merge rule " + std::string(name_of(plan.merge)) +
                     " merges a model in one part, and it has " + std::to_string(parts));
   if (plan.schedule.empty()) return Done{};
-  if (parts == 1 && options.recipe.is_by_layer && options.layers.empty()) return Done{};  // yet
+  if (parts == 1 && is_by_layer && options.layers.empty()) return Done{};  // yet
   if (parts == 1) return mismatch("schedule: the model is one part");
   std::vector<bool> is_scheduled(parts);
   for (const auto& step : plan.schedule) {
@@ -233,6 +252,7 @@ State Engine::save(Extent extent) const {
     state.values["next_plan_round"] =
         std::vector<std::uint64_t>{next_plan_round_.step, next_plan_round_.part};
   }
+  if (merges_all_) state.values[kMergesAll] = 1U;
   std::vector<std::uint64_t> in_flight;
   std::vector<std::uint64_t> in_flight_parts;
   for (const RoundId& round : in_flight_) {
@@ -261,17 +281,19 @@ State Engine::save(Extent extent) const {
 }
 
 Result<EngineState> Engine::read_shared(const State& state) const {
-  EngineState loaded = LONGHAUL_TRY(read_position(state, options_, parts_.size()));
+  EngineState loaded = LONGHAUL_TRY(read_position(state, options_, parameters_.size()));
+  const std::size_t parts = loaded.parts.size();
   loaded.plan = LONGHAUL_TRY(read_plan("plan", state, options_));
-  loaded.squares.resize(parts_.size());
+  loaded.squares.resize(parts);
   if (state.values.contains("next_plan.merge")) {
     const Plan next = LONGHAUL_TRY(read_plan("next_plan", state, options_));
     const auto round = LONGHAUL_TRY(state.value<std::vector<std::uint64_t>>("next_plan_round"));
-    if (round.size() != 2 || round.back() >= parts_.size())
+    if (round.size() != 2 || round.back() >= parts)
       return mismatch("next_plan_round: not a step and a part");
     loaded.next_plan = next;
     loaded.next_plan_round = {.step = round.front(),
                               .part = static_cast<std::uint32_t>(round.back())};
+    loaded.merges_all = state.values.contains(kMergesAll);
   }
   loaded.shared.resize(parameters_.size());
   LONGHAUL_TRY(load_tensor("shared", state, loaded.shared));
@@ -281,12 +303,11 @@ Result<EngineState> Engine::read_shared(const State& state) const {
 
 // Those of a snapshot only where all replicas have the same.
 Status Engine::read_codecs(Extent extent, const State& state, EngineState& loaded) const {
-  for (std::size_t i = 0; i < codecs_.size(); ++i) {
-    Codec& codec = *codecs_[i];
-    std::vector<float>& read = loaded.codecs.emplace_back();
-    if (extent == Extent::kShared && !codec.shares_state()) continue;
-    read.resize(codec.state().size());
-    LONGHAUL_TRY(load_tensor(codec_name(i), state, read));
+  loaded.codecs = make_codecs(loaded.parts);
+  for (std::size_t i = 0; i < loaded.codecs.size(); ++i) {
+    Codec& codec = *loaded.codecs[i];
+    if (extent == Extent::kReplica || codec.shares_state())
+      LONGHAUL_TRY(load_tensor(codec_name(i), state, codec.state()));
   }
   return Done{};
 }
@@ -298,8 +319,8 @@ Result<EngineState> Engine::read(Extent extent, const State& state) const {
   if (extent == Extent::kReplica || !has_local_steps(loaded.plan.merge)) {
     LONGHAUL_TRY(loaded.optimizer->load(state));
   }
-  loaded.rule = make_merge_rule(options_with(loaded.plan.merge), loaded.shared, parameters_,
-                                *loaded.optimizer, workers_);
+  loaded.rule = make_merge_rule(options_with(loaded.period_plan, loaded.plan.merge), loaded.shared,
+                                parameters_, *loaded.optimizer, workers_);
   const std::deque<RoundId>& rounds = loaded.in_flight;
   LONGHAUL_TRY(loaded.rule->load(extent, state, std::vector(rounds.begin(), rounds.end())));
   LONGHAUL_TRY(read_codecs(extent, state, loaded));
@@ -312,11 +333,13 @@ Status Engine::load(Extent extent, const State& state) {
   if (!loaded.ok()) return std::move(loaded).error().within(kind_of(extent));
   rule_ = std::move(loaded->rule);
   optimizer_ = std::move(loaded->optimizer);
-  for (std::size_t i = 0; i < codecs_.size(); ++i)
-    std::ranges::copy(loaded->codecs[i], codecs_[i]->state().begin());
+  options_.recipe.plan.schedule = loaded->period_plan.schedule;
+  parts_ = std::move(loaded->parts);
+  codecs_ = std::move(loaded->codecs);
   plan_ = loaded->plan;
   next_plan_ = loaded->next_plan;
   next_plan_round_ = loaded->next_plan_round;
+  merges_all_ = loaded->merges_all;
   in_flight_ = std::move(loaded->in_flight);
   step_ = loaded->step;
   is_ready_ = std::move(loaded->is_ready);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -91,6 +92,16 @@ void Optimizer::preview(const kernels::OptimizerStep& step, std::size_t first,
     return copy;
   };
   apply(step, copy_of(0), copy_of(1), parameters, gradient);
+}
+
+void Optimizer::regroup(std::span<const std::size_t> firsts) {
+  const std::map<std::size_t, float> before = std::exchange(steps_, {});
+  for (const std::size_t first : firsts) {
+    const auto after = before.upper_bound(first);
+    if (after != before.begin()) steps_[first] = std::prev(after)->second;
+  }
+  for (const auto& [first, largest] : std::exchange(largest_states_, {}))
+    largest_loaded_ = std::max(largest_loaded_, largest);
 }
 
 void Optimizer::clear() {

@@ -65,6 +65,10 @@ class Optimizer {
   // moments. Empty before the first step: an optimizer that is never asked needs no memory.
   [[nodiscard]] std::span<float> state() { return state_; }
 
+  // From now on the parts are those that start there. Each has made as many steps as the part that
+  // its first element was in.
+  void regroup(std::span<const std::size_t> firsts);
+
   // Forgets everything.
   void clear();
 

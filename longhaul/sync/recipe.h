@@ -26,6 +26,8 @@ struct Recipe {
   // Each layer is a part of its own: it travels while the others are still being computed, and is
   // merged just before its next use.
   bool is_by_layer = false;
+  // The same under a plan with a schedule. Without one the model is one part.
+  bool may_go_by_layer = false;
   LayerPolicy layers = LayerPolicy::kAsReady;  // which of them have a round in which step
   bool is_two_way = false;                     // the mean is compressed too, by the same codec
   Plan plan;
@@ -33,6 +35,10 @@ struct Recipe {
   PlannerKind planner = PlannerKind::kNone;  // what moves the plan during the run
   bool is_free = false;                      // on links without cost: a yardstick
 
+  // Do layers travel on their own under that plan?
+  [[nodiscard]] bool is_by_layer_with(const Plan& chosen) const {
+    return is_by_layer || (may_go_by_layer && !chosen.schedule.empty());
+  }
   // The share of what the codec held back that is not lost after a round.
   [[nodiscard]] float kept_residual() const { return keeps_residual ? residual_decay : 0.0F; }
   // How means come down; nothing: the cheapest exact way.

@@ -99,7 +99,10 @@ Status Replica::replace_state() {
 
 void Replica::compute(StepFacts& facts) {
   if (is_by_layer() && is_paced()) return compute_by_layer(facts);
-  work_.begin(clock_.now());
+  // After a forward pass that ended the last step by layer, only the rest of this one is left.
+  if (!unused_parts_) work_.begin(clock_.now());
+  const Seconds left = options_.step_time - (unused_parts_ ? worked_ : Seconds(0));
+  unused_parts_.reset();
   // Parts travel while others are computed. With a pace nothing is sent before it is over, as the
   // machine that it stands in for is slower.
   const bool is_by_part = options_.engine.local_step == LocalStep::kOurs && engine_->parts() > 1 &&
@@ -108,7 +111,7 @@ void Replica::compute(StepFacts& facts) {
   facts.passes = learner_.passes();
   TimePoint end = clock_.now();
   if (options_.advance) {
-    options_.advance(options_.step_time);
+    options_.advance(left);
     end = clock_.now();
   } else if (options_.step_time.count() > 0) {
     const TimePoint due = work_.due(options_.step_time);

@@ -15,7 +15,8 @@ constexpr Seconds kPatience{0.2};  // of a wait in a forward pass, before goes_o
 }  // namespace
 
 bool Replica::is_by_layer() const {
-  return options_.engine.recipe.is_by_layer && engine_->parts() > 1 &&
+  const Recipe& recipe = options_.engine.recipe;
+  return (recipe.is_by_layer || recipe.may_go_by_layer) && engine_->parts() > 1 &&
          options_.engine.local_step == LocalStep::kOurs;
 }
 

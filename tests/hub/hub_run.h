@@ -58,8 +58,9 @@ struct HubRunOptions {
   // A checkpoint for whoever comes back: after so many steps, or every so many; 0: none.
   std::uint64_t save_after = 0;
   std::uint64_t save_every = 0;
-  std::optional<Recipe> other_recipe{};  // in place of `recipe`
-  std::optional<Plan> announced{};       // comes with every mean
+  std::optional<Recipe> other_recipe{};          // in place of `recipe`
+  std::optional<Plan> announced{};               // comes with every mean
+  decltype(TrainingOptions::planner) planner{};  // in place of the recipe's
   LocalStep local_step = LocalStep::kOurs;
   std::filesystem::path sent_logs{};  // a directory for what replicas have sent; none: they forget
 };
@@ -111,6 +112,7 @@ inline HubOptions hub_options_of(const HubRunOptions& options) {
   return {.training = {.engine = std::move(engine),
                        .steps = options.is_open_ended ? 0 : options.steps,
                        .may_look_ahead = options.may_look_ahead,
+                       .planner = options.planner,
                        .replicas = options.replicas,
                        .policy = options.policy,
                        .directory = options.directory,

@@ -33,8 +33,8 @@ struct ByParts {
     return *cluster.replicas[replica].engine;
   }
 
-  std::vector<std::uint32_t> shuffled_parts() {
-    std::vector<std::uint32_t> parts(cluster.replicas[0].engine->parts());
+  std::vector<std::uint32_t> shuffled_parts(std::size_t replica) {
+    std::vector<std::uint32_t> parts(cluster.replicas[replica].engine->parts());
     std::iota(parts.begin(), parts.end(), 0U);
     std::ranges::shuffle(parts, random);
     return parts;
@@ -43,10 +43,11 @@ struct ByParts {
   // Means of earlier steps are there: a part may be merged while others are not ready.
   void submit(std::size_t replica, std::span<float> gradient) {
     engine(replica).begin_step();
-    for (const std::uint32_t part : shuffled_parts()) {
+    for (const std::uint32_t part : shuffled_parts(replica)) {
       const Part where = cluster.replicas[replica].engine->part(part);
       engine(replica).ready(part, where.of(gradient));
-      if (cluster.replicas[replica].engine->plan().delay_steps > 0 && random() % 2 == 0)
+      const Engine& now = *cluster.replicas[replica].engine;
+      if (!now.is_due({.step = now.steps_done()}) && random() % 2 == 0)
         LONGHAUL_CHECK(engine(replica).merge_before(part).ok());
     }
   }
@@ -54,7 +55,7 @@ struct ByParts {
   void merge_all() {
     cluster.settle();
     for (std::size_t i = 0; i < cluster.replicas.size(); ++i) {
-      for (const std::uint32_t part : shuffled_parts()) {
+      for (const std::uint32_t part : shuffled_parts(i)) {
         if (random() % 2 == 0) LONGHAUL_CHECK(engine(i).merge_before(part).ok());
       }
       LONGHAUL_CHECK(engine(i).end_step().ok());
@@ -106,16 +107,16 @@ TEST_P(ByPart, HasTheBitsOfTheWholeModelInAnyOrder) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Recipes, ByPart,
-                         ::testing::Values(uneven_recipe(), find_recipe("streaming-diloco").value(),
-                                           find_recipe("static").value(),
-                                           with_parts("late-dense", Merge::kLate, "dense/fp32"),
-                                           with_parts("late-chunks", Merge::kLate,
-                                                      "chunk_top_k/2bit"),
-                                           with_parts("late-low-rank", Merge::kLate, "low_rank"),
-                                           with_parts("outer-top-k", Merge::kOuter, "top_k/bf16"),
-                                           with_parts("outer-4bit", Merge::kOuter, "dense/4bit")),
-                         [](const auto& test) { return test_name_of(test.param); });
+INSTANTIATE_TEST_SUITE_P(
+    Recipes, ByPart,
+    ::testing::Values(uneven_recipe(), find_recipe("streaming-diloco").value(),
+                      find_recipe("static").value(), find_recipe("auto").value(),
+                      with_parts("late-dense", Merge::kLate, "dense/fp32"),
+                      with_parts("late-chunks", Merge::kLate, "chunk_top_k/2bit"),
+                      with_parts("late-low-rank", Merge::kLate, "low_rank"),
+                      with_parts("outer-top-k", Merge::kOuter, "top_k/bf16"),
+                      with_parts("outer-4bit", Merge::kOuter, "dense/4bit")),
+    [](const auto& test) { return test_name_of(test.param); });
 
 // Tells of pieces of its gradient in an order by lot, and keeps some to itself.
 class TellingLearner final : public Learner {

@@ -24,12 +24,14 @@ namespace longhaul::testing {
 // Passes everything on and adds up, in double, what went through.
 class AccountingExchange final : public Exchange {
  public:
-  AccountingExchange(Exchange& inner, std::size_t elements, std::vector<Part> parts)
-      : inner_(inner), merged_(elements), parts_(std::move(parts)) {}
+  // `part_of`: the part of that number that the engine has now.
+  AccountingExchange(Exchange& inner, std::size_t elements,
+                     std::function<Part(std::uint32_t)> part_of)
+      : inner_(inner), merged_(elements), part_of_(std::move(part_of)) {}
 
   void submit(Update update) override {
     std::vector<float> sent(merged_.size());
-    const std::span<float> part = parts_.at(update.round.part).of(std::span(sent));
+    const std::span<float> part = part_of_(update.round.part).of(std::span(sent));
     if (!update.payload.empty()) add(update.payload.view(), 1.0F, part);
     in_flight_[update.round] = std::move(sent);
     inner_.submit(std::move(update));
@@ -37,7 +39,7 @@ class AccountingExchange final : public Exchange {
   Result<Mean> collect(RoundId round, Deadline deadline) override {
     Result<Mean> mean = inner_.collect(round, deadline);
     if (!mean.ok()) return mean;
-    const Part& part = parts_.at(round.part);
+    const Part part = part_of_(round.part);
     const std::vector<float> values = mean->to_vector();
     LONGHAUL_CHECK_EQ(values.size(), part.count);
     for (std::size_t i = 0; i < part.count; ++i)
@@ -55,7 +57,7 @@ class AccountingExchange final : public Exchange {
  private:
   Exchange& inner_;
   std::vector<double> merged_;
-  std::vector<Part> parts_;
+  std::function<Part(std::uint32_t)> part_of_;
   // Own updates whose mean has not been merged; zero outside their part.
   std::map<RoundId, std::vector<float>> in_flight_;
   std::size_t rounds_merged_ = 0;
@@ -125,8 +127,9 @@ class Cluster {
                              .updates = std::vector<double>(elements),
                              .leaked = std::vector<double>(elements),
                              .weight = weights[i]};
-      replica.exchange = std::make_unique<AccountingExchange>(*replica.returning, elements,
-                                                              parts_of(options, elements));
+      replica.exchange = std::make_unique<AccountingExchange>(
+          *replica.returning, elements,
+          [this, i](std::uint32_t part) { return replicas[i].engine->part(part); });
       replicas.push_back(std::move(replica));
       renew(i);
     }

@@ -121,6 +121,18 @@ void expect_drained(const Cluster& cluster) {
   }
 }
 
+// A step of all replicas, after which the identity and the account hold and all are alike.
+void expect_good_step(const Trial& trial, int step, const Workload& workload, Cluster& cluster) {
+  cluster.step();
+  ASSERT_LT(identity_error(cluster, workload), 1e-5) << text_of(trial, step);
+  ASSERT_LT(imbalance(account_of(cluster)), 1e-5) << text_of(trial, step);
+  const Engine& first = *cluster.replicas[0].engine;
+  for (const ClusterReplica& replica : cluster.replicas) {
+    ASSERT_EQ(digest_of(replica.engine->shared()), digest_of(first.shared()));
+    ASSERT_EQ(replica.engine->parts(), first.parts());
+  }
+}
+
 TEST(LocalSteps, MoveTheMeanOfTheReplicasByTheirMean) {
   std::mt19937_64 random(31);
   for (int number = 0; number < 60; ++number) {
@@ -131,18 +143,58 @@ TEST(LocalSteps, MoveTheMeanOfTheReplicasByTheirMean) {
     const int steps = steps_of(trial.options.recipe.plan);
     for (int step = 0; step < steps; ++step) {
       if (trial.changes_plan && random() % 4 == 0) cluster.announce(draw_plan(random));
-      cluster.step();
-      ASSERT_LT(identity_error(cluster, workload), 1e-5) << text_of(trial, step);
-      ASSERT_LT(imbalance(account_of(cluster)), 1e-5) << text_of(trial, step);
-      for (const ClusterReplica& replica : cluster.replicas) {
-        ASSERT_EQ(digest_of(replica.engine->shared()),
-                  digest_of(cluster.replicas[0].engine->shared()));
-      }
+      ASSERT_NO_FATAL_FAILURE(expect_good_step(trial, step, workload, cluster));
     }
     ASSERT_NO_FATAL_FAILURE(expect_merges(trial, steps, cluster));
     ASSERT_NO_FATAL_FAILURE(expect_drained(cluster));
     ASSERT_LT(identity_error(cluster, workload), 1e-5) << text_of(trial, steps);
   }
+}
+
+Plan draw_short_plan(std::mt19937_64& random) {
+  return {.keep_ratio = 0.02 + 0.01 * draw(random, 0, 98),
+          .delay_steps = draw(random, 0, 6),
+          .period_steps = draw(random, 1, 4),
+          .merge = Merge::kLate};
+}
+
+// Every layer once in a period.
+Plan draw_plan_by_layer(std::mt19937_64& random, std::size_t parts) {
+  Plan plan = draw_short_plan(random);
+  plan.schedule.resize(static_cast<std::size_t>(plan.period_steps));
+  for (std::uint32_t part = 0; part + 1 < parts; ++part)
+    plan.schedule[random() % plan.schedule.size()].push_back(part);
+  plan.schedule.back().push_back(static_cast<std::uint32_t>(parts) - 1);
+  return plan;
+}
+
+TEST(LocalSteps, MoveTheMeanAlsoWhereLayersBeginOrCeaseToTravelByThemselves) {
+  std::mt19937_64 random(41);
+  int swaps = 0;
+  for (int number = 0; number < 12; ++number) {
+    Trial trial = draw_trial(random);
+    trial.options.recipe.may_go_by_layer = true;
+    trial.options.clip = number % 2 == 0 ? 0.0 : 20.0;
+    const std::size_t parts = part_times(trial.options).layers.size();
+    if (number % 3 == 0) trial.options.recipe.plan = draw_plan_by_layer(random, parts);
+    QuadraticWorkload workload(kIdentityElements, random());
+    Cluster cluster(trial.options, workload, {1, 2, 0.5});
+    prepare(trial, cluster, random);
+    const Engine& engine = *cluster.replicas[0].engine;
+    for (int step = 0; step < 100; ++step) {
+      if (random() % 8 == 0)
+        cluster.announce(random() % 2 == 0 ? draw_short_plan(random)
+                                           : draw_plan_by_layer(random, parts));
+      const std::size_t before = engine.parts();
+      ASSERT_NO_FATAL_FAILURE(expect_good_step(trial, step, workload, cluster));
+      ASSERT_EQ(engine.parts(), engine.plan().schedule.empty() ? 1 : parts);
+      if (engine.parts() == before) continue;
+      ++swaps;
+      ASSERT_EQ(engine.rounds_in_flight(), 0U) << text_of(trial, step);
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_drained(cluster));
+  }
+  EXPECT_GT(swaps, 25);
 }
 
 // Two-way: the mean of the replicas has not heard of what the mean of the last merged round held

@@ -97,6 +97,32 @@ TEST_P(OptimizerConformance, SteppedInPartsEqualsSteppedWhole) {
   EXPECT_TRUE(same_bits(whole_optimizer.state(), parts_optimizer.state()));
 }
 
+TEST_P(OptimizerConformance, PartsThatChangeInTheMidstGoOnFromWhereTheyWere) {
+  std::vector<float> whole = normal_update(kElements, 1000);
+  std::vector<float> parts = whole;
+  Optimizer whole_optimizer(GetParam(), kElements);
+  Optimizer parts_optimizer(GetParam(), kElements);
+  std::vector<std::size_t> firsts{0};
+  for (int step = 0; step < kSteps; ++step) {
+    if (step > 0) {
+      firsts = step % 3 == 1   ? std::vector<std::size_t>{0, 20}
+               : step % 3 == 2 ? std::vector<std::size_t>{0, 7, 30}
+                               : std::vector<std::size_t>{0};
+      parts_optimizer.regroup(firsts);
+    }
+    const std::vector<float> gradient = normal_update(kElements, static_cast<std::uint64_t>(step));
+    whole_optimizer.step(0, whole, gradient, lr_of(step));
+    for (std::size_t i = 0; i < firsts.size(); ++i) {
+      const std::size_t end = i + 1 < firsts.size() ? firsts[i + 1] : kElements;
+      const std::size_t count = end - firsts[i];
+      ASSERT_TRUE(parts_optimizer.accept(firsts[i], 1, lr_of(step)));
+      parts_optimizer.step(firsts[i], std::span(parts).subspan(firsts[i], count),
+                           std::span(gradient).subspan(firsts[i], count), lr_of(step));
+    }
+  }
+  EXPECT_TRUE(same_bits(whole, parts));
+}
+
 TEST_P(OptimizerConformance, PartsMayBeSteppedAtDifferentTimes) {
   constexpr std::size_t kHalf = kElements / 2;
   std::vector<float> together = normal_update(kElements, 1000);

@@ -169,6 +169,77 @@ TEST(Schedule, IsRefusedWhereItDoesNotFitTheModel) {
             "merge rule anchor merges a model in one part, and it has 3");
 }
 
+// A recipe that may go by layer, and a plan with a round of every part in the last step.
+struct LayersOrWhole {
+  EngineOptions options = setup_of(Merge::kLate, "top_k/bf16",
+                                   {.keep_ratio = 0.1, .delay_steps = 3, .period_steps = 2});
+  Plan by_layer{.period_steps = 2, .merge = Merge::kLate, .schedule = {{}, {}}};
+
+  LayersOrWhole() {
+    options.recipe.may_go_by_layer = true;
+    options.layers = QuadraticWorkload(90).layers();
+    for (std::uint32_t part = 0; part < part_times(options).layers.size(); ++part)
+      by_layer.schedule.back().push_back(part);
+  }
+};
+
+TEST(PartsOfAPlan, ChangeWhereAPeriodEndsWithNothingOnItsWay) {
+  const LayersOrWhole setup;
+  QuadraticWorkload workload(90);
+  Cluster cluster(setup.options, workload, {1, 1});
+  const Engine& engine = *cluster.replicas[0].engine;
+  cluster.announce(setup.by_layer);  // with the round of step 1, which is merged in step 4
+  for (int step = 0; step < 6; ++step) {
+    EXPECT_EQ(engine.parts(), 1U);
+    EXPECT_EQ(engine.plan(), setup.options.recipe.plan);
+    EXPECT_EQ(engine.announced(), step < 5 ? engine.plan() : setup.by_layer);
+    cluster.step();
+  }
+  EXPECT_EQ(engine.parts(), setup.by_layer.schedule.back().size());
+  EXPECT_EQ(engine.plan(), setup.by_layer);
+  EXPECT_EQ(engine.rounds_in_flight(), 0U);
+  EXPECT_LT(imbalance(account_of(cluster)), 1e-5);
+  Plan whole{.keep_ratio = 0.5, .merge = Merge::kAhead};
+  cluster.announce(whole);  // with the first round of step 7, in which all is merged
+  for (int step = 0; step < 2; ++step) {
+    EXPECT_EQ(engine.plan(), setup.by_layer);
+    cluster.step();
+  }
+  EXPECT_EQ(engine.parts(), 1U);
+  EXPECT_EQ(engine.plan(), whole) << "the rule too, once the model is one part";
+}
+
+TEST(PartsOfAPlan, StayIfThePlanIsTakenBackBeforeTheyChange) {
+  const LayersOrWhole setup;
+  QuadraticWorkload workload(90);
+  Cluster cluster(setup.options, workload, {1, 1});
+  const Engine& engine = *cluster.replicas[0].engine;
+  cluster.announce(setup.by_layer);
+  for (int step = 0; step < 5; ++step) cluster.step();
+  EXPECT_EQ(engine.announced(), setup.by_layer);
+  Plan other = setup.options.recipe.plan;
+  other.keep_ratio = 0.3;
+  cluster.announce(other);  // with the round of step 5, which is merged at once
+  for (int step = 0; step < 6; ++step) {
+    cluster.step();
+    EXPECT_EQ(engine.parts(), 1U);
+  }
+  EXPECT_EQ(engine.plan(), other);
+}
+
+TEST(PartsOfAPlan, AreRefusedWhereTheyDoNotFit) {
+  const LayersOrWhole setup;
+  Plan plan = setup.by_layer;
+  EXPECT_TRUE(check_plan(plan, setup.options).ok());
+  EngineOptions never = setup.options;
+  never.recipe.may_go_by_layer = false;
+  EXPECT_EQ(check_plan(plan, never).error().message, "schedule: the model is one part");
+  plan.schedule.back().pop_back();
+  EXPECT_FALSE(check_plan(plan, setup.options).ok());
+  plan = {.merge = Merge::kAhead, .schedule = {setup.by_layer.schedule.back()}};
+  EXPECT_FALSE(check_plan(plan, setup.options).ok()) << "look-ahead is of a model in one part";
+}
+
 TEST(Fragments, MoveTheMeanOfTheReplicasByTheMeanOfTheirSteps) {
   EngineOptions options = setup_of(Merge::kLate, "top_k/bf16",
                                    {.keep_ratio = 0.1, .delay_steps = 7, .period_steps = 6});

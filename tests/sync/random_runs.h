@@ -11,6 +11,12 @@ namespace longhaul::testing {
 
 inline constexpr std::size_t kRunElements = 257;
 
+// With a matrix, for the codecs that look at it.
+inline LayerTable run_layers() {
+  return {{.name = "matrix", .offset = 0, .count = 240, .shape = {16, 15}},
+          {.name = "rest", .offset = 240, .count = 17}};
+}
+
 inline bool can_change_rule(Merge merge) { return merge == Merge::kLate || merge == Merge::kAhead; }
 
 // With periods of at most five steps: short runs have many rounds.
@@ -22,7 +28,7 @@ inline Recipe with_short_periods(Recipe recipe) {
   return recipe;
 }
 
-// A recipe with an optimizer by lot, and a table with a matrix, for the codecs that look at it.
+// A recipe with an optimizer by lot.
 inline EngineOptions random_run_options(const Recipe& recipe, std::mt19937_64& random) {
   constexpr std::array kKinds{OptimizerKind::kMomentum, OptimizerKind::kNesterov,
                               OptimizerKind::kSgd, OptimizerKind::kAdamW};
@@ -31,8 +37,7 @@ inline EngineOptions random_run_options(const Recipe& recipe, std::mt19937_64& r
   options.optimizer.kind = kKinds[random() % (can_change_rule(recipe.plan.merge) ? 3 : 4)];
   options.optimizer.weight_decay = 0.01F;
   options.lr = {.peak = 0.02, .shape = LrShape::kCosine, .warmup_steps = 3, .steps = 40};
-  options.layers = {{.name = "matrix", .offset = 0, .count = 240, .shape = {16, 15}},
-                    {.name = "rest", .offset = 240, .count = 17}};
+  options.layers = run_layers();
   return options;
 }
 
@@ -75,6 +80,7 @@ class Script {
         plan.period_steps = has_local_steps(plan.merge) ? 1 + static_cast<int>(random_() % 4) : 1;
         plan.schedule = random_schedule(plan, static_cast<std::uint32_t>(parts), random_);
       }
+      if (recipe_.may_go_by_layer) go_by_layer_or_not(plan);
       cluster.announce(plan);
     }
     cluster.submit_all([this](std::size_t) { return random_() % 8 == 0; });
@@ -85,6 +91,14 @@ class Script {
   }
 
  private:
+  void go_by_layer_or_not(Plan& plan) {
+    plan.schedule.clear();
+    if (random_() % 2 == 0) return;
+    const auto parts = part_times({.recipe = recipe_, .layers = run_layers()}).layers.size();
+    plan.merge = Merge::kLate;
+    plan.schedule = random_schedule(plan, static_cast<std::uint32_t>(parts), random_);
+  }
+
   Recipe recipe_;
   std::mt19937_64 random_;
 };

@@ -127,6 +127,45 @@ TEST(Replica, BeginsAStepOnceHoweverOftenItIsAsked) {
   EXPECT_EQ(pair.one[0]->replica.engine().rounds_in_flight(), 1U);
 }
 
+// The forward pass of a step by layer ends the step before. So a change of parts must not make a
+// replica pay for it twice.
+TEST(Replica, WorksForAStepTimeInEachStepWhateverItsParts) {
+  constexpr Seconds kStepTime{0.1};
+  EngineOptions options = replica_options();
+  options.recipe.may_go_by_layer = true;
+  Plan by_layer{.merge = Merge::kLate, .schedule = {{}}};
+  for (std::uint32_t part = 0; part < part_times(options).layers.size(); ++part)
+    by_layer.schedule.back().push_back(part);
+  const Plan whole{.delay_steps = 2, .merge = Merge::kLate};
+  testing::QuadraticWorkload workload(kReplicaElements);
+  Workers workers(1);
+  SimulatedNetwork network({{.link = testing::test_link(1e15, Seconds(0))}}, workers);
+  network.plan_with([&](const ClosedRound& round) {
+    return std::optional(round.id.step / 5 % 2 == 0 ? by_layer : whole);
+  });
+  const std::unique_ptr<Learner> learner = workload.make_learner(0);
+  NotingMember member;
+  member.plan = whole;
+  FakeClock clock;
+  Replica replica({.engine = options,
+                   .workers = workers,
+                   .clock = clock,
+                   .step_time = kStepTime,
+                   .advance = [&](Seconds time) { network.advance(0, time); }},
+                  *learner, member, network.exchange(0));
+  ASSERT_TRUE(replica.start(Deadline::max()).ok());
+  std::size_t changes = 0;
+  std::size_t parts = 1;
+  while (*replica.begin_step(Deadline::max()) == Stance::kTakePart) {
+    if (std::exchange(parts, replica.engine().parts()) != replica.engine().parts()) ++changes;
+    ASSERT_TRUE(network.settle().ok());
+    ASSERT_TRUE(replica.end_step(Deadline::max()).ok());
+  }
+  EXPECT_GE(changes, 3U);
+  EXPECT_NEAR(network.now(0).count(), (kLastStep + 1) * kStepTime.count(), 1e-9);
+  EXPECT_TRUE(replica.finish(Deadline::max()).ok());
+}
+
 TEST(Replica, ReportsEachStepAndADigestInSome) {
   Pair pair;
   while (pair.begin()) pair.end();
