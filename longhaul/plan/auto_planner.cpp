@@ -68,14 +68,15 @@ void AutoPlanner::note_agreement(double agreement, double rounds) {
   if (*agreement_ > kAgreement && merge_ != Merge::kLate) set_merge(Merge::kLate);
 }
 
-IterationModel AutoPlanner::model_of(Merge merge) const {
-  return calibrated_model(merge).corrected(agreement_).over(options().steps);
+IterationModel AutoPlanner::model_of(const Plan& plan) const {
+  return calibrated_model(plan).corrected(agreement_).over(options().steps);
 }
 
 Decision AutoPlanner::best(const Conditions& replicas) const {
-  Decision decision = search(replicas);
-  decision.reason = reason_of(replicas, sizes(), decision, why());
-  return decision;
+  const Decision whole = search(replicas);
+  const std::optional<Decision> layers = best_by_layer(replicas);
+  const bool is_by_layer = layers && layers->time() < whole.time();
+  return is_by_layer ? explained(replicas, *layers, whole) : explained(replicas, whole, layers);
 }
 
 void AutoPlanner::set_merge(Merge merge) {
@@ -176,7 +177,7 @@ class AutoPlanner::Search {
 
 Decision AutoPlanner::search(const Conditions& replicas) const {
   LONGHAUL_CHECK(!replicas.empty());
-  const IterationModel model = model_of(merge_);
+  const IterationModel model = model_of({.merge = merge_});
   Search search(*this, replicas, model);
   for (int period = 1; period <= most_period(); period *= 2) {
     if (!search.try_period(period)) break;
@@ -197,8 +198,10 @@ int AutoPlanner::most_period() const {
 // How much of a full round has passed with this one.
 double AutoPlanner::pass_time(const RoundFacts& facts) {
   const Plan& plan = facts.current;
-  const Seconds took = plan.period_steps * step_time(facts.replicas, sizes().at(plan.keep_ratio),
-                                                     plan.delay_steps, plan.period_steps);
+  const Seconds period = plan.period_steps * prediction_of(facts.replicas, plan).step_time;
+  std::size_t rounds_of_period = plan.schedule.empty() ? 1 : 0;
+  for (const auto& parts : plan.schedule) rounds_of_period += parts.size();
+  const Seconds took = period / static_cast<double>(rounds_of_period);
   const double part = std::min(1.0, took / kFullRound);
   const double rounds = part * part;  // as the noise of a time is the same for short and long ones
   time_ += took;
@@ -217,20 +220,21 @@ double AutoPlanner::worth_a_change(double rounds) const {
 
 std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
   if (options().kind == PlannerKind::kFrozen) return std::nullopt;
+  if (!knows_parts_of(facts.current)) return best(facts.replicas);
   // A run that goes on with another planner keeps its rule until the replicas say otherwise.
   if (rounds_ == 0 && facts.current.merge != merge_) set_merge(facts.current.merge);
   const double rounds = pass_time(facts);
   note_agreement(facts.agreement, rounds);
   risk_.note(facts.replicas, rounds);
-  Decision wanted = search(facts.replicas);
+  try_layers(facts.replicas);
+  Decision wanted = best_of_both(facts.replicas, facts.current);
   const double wished_for = std::exchange(wished_for_, 0) + rounds;
   if (wanted.plan == facts.current) return std::nullopt;
-  const Decision kept = predicted(facts.replicas, sizes().at(facts.current.keep_ratio),
-                                  facts.current, model_of(facts.current.merge), risk_.factor());
+  const Decision kept = prediction_of(facts.replicas, facts.current);
   if (wanted.plan.merge != facts.current.merge && kept.time() / wanted.time() < kWorthANewRule) {
     // Looking ahead needs a round in every step, which the slowest links cannot bear.
     set_merge(facts.current.merge);
-    wanted = search(facts.replicas);
+    wanted = best_of_both(facts.replicas, facts.current);
   }
   const double gain = kept.time() / wanted.time();
   const bool has_new_rule = wanted.plan.merge != facts.current.merge;
@@ -242,8 +246,9 @@ std::optional<Decision> AutoPlanner::round_closed(const RoundFacts& facts) {
   last_change_ = rounds_;
   changes_.push_back(time_);
   if (changes_.size() > kMostChangesAMinute) changes_.pop_front();
-  wanted.reason = reason_of(facts.replicas, sizes(), wanted, why());
-  return wanted;
+  const bool is_by_layer = !wanted.plan.schedule.empty();
+  return explained(facts.replicas, std::move(wanted),
+                   is_by_layer ? search(facts.replicas) : tried_layers(facts.replicas));
 }
 
 std::string AutoPlanner::why() const {

@@ -2,6 +2,9 @@
 // target T_avg · N, from what a run measures. Links fall without warning, so T_avg is the mean of
 // what it is now and what it would be if rates fell. Holds no clock and no thread: observations in,
 // decisions out.
+//
+// If the layers of the model are known, it also considers schedules of them (DreamDDP): each layer
+// travels by itself, uncompressed, while others are computed.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +17,7 @@
 #include "longhaul/plan/deco.h"
 #include "longhaul/plan/fall_risk.h"
 #include "longhaul/plan/iteration_model.h"
+#include "longhaul/plan/layer_timeline.h"
 #include "longhaul/plan/planner.h"
 #include "longhaul/plan/round_sizes.h"
 #include "longhaul/plan/step_time.h"
@@ -29,6 +33,10 @@ constexpr Seconds kFullRound{0.05};
 // No more changes than that in a minute, so that a person can follow; a plan that has become bad is
 // left at once.
 constexpr std::size_t kMostChangesAMinute = 5;
+
+// A change between the whole model and its layers stalls every replica once, so it must be worth so
+// much more.
+constexpr double kWorthOtherParts = 1.1;
 
 // The keep ratios that the planner chooses from: the limits, and ten round numbers in a decade
 // (1 %, 1.25 %, 1.6 %, …). Measurements that differ by little mostly lead to the same plan, hence
@@ -47,6 +55,10 @@ class AutoPlanner final : public Planner {
   void expect(std::size_t replicas) override;
   Decision first(const Conditions& replicas) override { return best(replicas); }
 
+  // The best schedule of layers; nothing if the layers are not known, or replicas disagree so much
+  // that they must look ahead. Takes milliseconds. Without a reason. Pure.
+  [[nodiscard]] std::optional<Decision> best_by_layer(const Conditions& replicas) const;
+
   // A change must be worth it: better than keeping the current plan by more than a margin. Soon
   // after the last change, or after several within a minute, the current plan must have become bad.
   // Rounds that take less than kFullRound count as parts of one, here and in every memory: machines
@@ -56,9 +68,28 @@ class AutoPlanner final : public Planner {
 
  private:
   class Search;
+  // A search for a schedule, and the circumstances that it was made for.
+  struct Tried {
+    LayerLink link;
+    Seconds compute{};
+    double fall = 1;
+    std::optional<Plan> plan;
+  };
 
   [[nodiscard]] Decision search(const Conditions& replicas) const;  // without its reason
-  [[nodiscard]] IterationModel model_of(Merge merge) const;
+  // The same, or the schedule that was found. `current` is in force.
+  [[nodiscard]] Decision best_of_both(const Conditions& replicas, const Plan& current) const;
+  [[nodiscard]] Decision prediction_of(const Conditions& replicas, const Plan& plan) const;
+  // Searches for a schedule, if the circumstances are others than before.
+  void try_layers(const Conditions& replicas);
+  // The prediction for the schedule that was found; nothing if there is none.
+  [[nodiscard]] std::optional<Decision> tried_layers(const Conditions& replicas) const;
+  // With its reason. `other`: the best of the other kind, by layer or not.
+  [[nodiscard]] Decision explained(const Conditions& replicas, Decision decision,
+                                   const std::optional<Decision>& other) const;
+  // Is the plan of the whole model, or of the layers that are known?
+  [[nodiscard]] bool knows_parts_of(const Plan& plan) const;
+  [[nodiscard]] IterationModel model_of(const Plan& plan) const;
   double pass_time(const RoundFacts& facts);
   void note_agreement(double agreement, double rounds);
   [[nodiscard]] double worth_a_change(double rounds) const;
@@ -77,6 +108,7 @@ class AutoPlanner final : public Planner {
   double wished_for_ = 0;        // rounds in a row in which a change was worth it
   Seconds time_{};               // of the run, as predicted
   std::deque<Seconds> changes_;  // the last few
+  std::optional<Tried> tried_;   // the last search for a schedule
 };
 
 }  // namespace longhaul

@@ -10,6 +10,7 @@ namespace {
 constexpr IterationModel kOptimizer{.per_step = 0.5, .drop = 0.005};
 constexpr IterationModel kLate{.per_step = 0.03, .drop = 6.8e-5, .power = 1.2, .drift = 0.015};
 constexpr IterationModel kAhead{.per_step = 0.09, .drop = 0.004};
+constexpr IterationModel kLayers{.per_step = 0.03, .drift = 0.015};
 
 }  // namespace
 
@@ -42,6 +43,10 @@ const IterationModel& calibrated_model(Merge merge) {
       break;
   }
   return kOptimizer;
+}
+
+const IterationModel& calibrated_model(const Plan& plan) {
+  return plan.schedule.empty() ? calibrated_model(plan.merge) : kLayers;
 }
 
 bool is_calibrated(Merge merge) {

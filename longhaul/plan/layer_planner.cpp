@@ -36,7 +36,7 @@ LayerLink layer_link(const Conditions& replicas, const RoundSizes& sizes, double
     link.up.bytes_per_second = std::min(link.up.bytes_per_second, replica.up.bytes_per_second);
     link.down.bytes_per_second =
         std::min(link.down.bytes_per_second, replica.down.bytes_per_second);
-    link.latency = std::max(link.latency, replica.latency);
+    link.latency = std::max(link.latency, replica.latency + replica.round_wait / 2);
   }
   const RoundSize size = sizes.exact(keep_ratio);
   link.up.bytes_per_second *= sizes.dense_bytes() / size.up;
@@ -51,19 +51,44 @@ LayerTimeline timeline_of(const Plan& plan, const LayerProfile& parts, const Con
                         steps_of(plan, parts.layers.size()), delays);
 }
 
-Decision LayerPlanner::first(const Conditions& replicas) {
+// The work of a round is that of a whole model: a period has as many as its bytes make.
+Decision predicted_by_layer(const Plan& plan, const LayerProfile& parts, const Conditions& replicas,
+                            const RoundSizes& sizes, const IterationModel& model, double fall) {
+  Conditions fallen = replicas;
+  Seconds work{};
+  for (ReplicaConditions& replica : fallen) {
+    replica.up.bytes_per_second /= fall;
+    replica.down.bytes_per_second /= fall;
+    work = std::max(work, replica.round_work);
+  }
+  const LayerTimeline now = timeline_of(plan, parts, replicas, sizes);
+  work *= now.bytes / parts.bytes() / plan.period_steps;
+  const Seconds then = timeline_of(plan, parts, fallen, sizes).step_time;
+  return {.plan = plan,
+          .step_time = now.step_time + work,
+          .likely_step_time = (now.step_time + then) / 2 + work,
+          .relative_steps = model.steps(plan),
+          .is_hidden = now.hidden_share >= 1};
+}
+
+Decision scheduled(Plan plan, LayerPolicy policy, const LayerProfile& parts,
+                   const Conditions& replicas, const RoundSizes& sizes) {
   const LayerSchedule schedule =
-      make_layer_schedule(parts_for(options().parts, replicas),
-                          layer_link(replicas, sizes(), options().plan.keep_ratio),
-                          options().policy, static_cast<std::size_t>(options().plan.period_steps));
-  Decision decision{.plan = options().plan, .reason = schedule.reason};
-  decision.plan.schedule = schedule.steps;
-  decision.plan.delay_steps = std::max(decision.plan.delay_steps, schedule.longest_delay());
+      make_layer_schedule(parts_for(parts, replicas), layer_link(replicas, sizes, plan.keep_ratio),
+                          policy, static_cast<std::size_t>(plan.period_steps));
+  plan.schedule = schedule.steps;
+  plan.delay_steps = std::max(plan.delay_steps, schedule.longest_delay());
   // All parts merge equally late.
-  const LayerTimeline timeline = timeline_of(decision.plan, options().parts, replicas, sizes());
-  decision.step_time = decision.likely_step_time = timeline.step_time;
-  decision.is_hidden = timeline.hidden_share >= 1;
-  return decision;
+  const LayerTimeline timeline = timeline_of(plan, parts, replicas, sizes);
+  return {.plan = std::move(plan),
+          .step_time = timeline.step_time,
+          .likely_step_time = timeline.step_time,
+          .is_hidden = timeline.hidden_share >= 1,
+          .reason = schedule.reason};
+}
+
+Decision LayerPlanner::first(const Conditions& replicas) {
+  return scheduled(options().plan, options().policy, options().parts, replicas, sizes());
 }
 
 std::optional<Decision> LayerPlanner::round_closed(const RoundFacts& facts) {

@@ -17,6 +17,15 @@ LayerLink layer_link(const Conditions& replicas, const RoundSizes& sizes, double
 LayerTimeline timeline_of(const Plan& plan, const LayerProfile& parts, const Conditions& replicas,
                           const RoundSizes& sizes);
 
+// The prediction for a plan whose parts travel on their own; without a reason. `fall`: as in
+// predicted().
+Decision predicted_by_layer(const Plan& plan, const LayerProfile& parts, const Conditions& replicas,
+                            const RoundSizes& sizes, const IterationModel& model, double fall);
+
+// The plan with the schedule of that policy, for its period, and what is predicted of it.
+Decision scheduled(Plan plan, LayerPolicy policy, const LayerProfile& parts,
+                   const Conditions& replicas, const RoundSizes& sizes);
+
 class LayerPlanner final : public Planner {
  public:
   using Planner::Planner;

@@ -50,7 +50,8 @@ struct PlannerOptions {
   bool may_look_ahead = true;  // false for optimizers whose steps cannot be foreseen (AdamW)
   std::uint64_t seed = 1;      // of kRandom
   std::size_t steps = 0;       // of the run; 0: unknown
-  // Of a recipe by layer: its parts with their shares of a step's time, and how it sends them.
+  // The parts of a recipe by layer, with their shares of a step's time, and how it sends them. With
+  // parts, kAuto considers schedules of them; it needs no policy.
   LayerProfile parts{};
   LayerPolicy policy = LayerPolicy::kAsReady;
 };

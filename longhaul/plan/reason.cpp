@@ -15,12 +15,25 @@ std::string rounded(double value) { return formatted(value < 9.95 ? "%.2g" : "%.
 
 // Ratios are round numbers of three digits.
 std::string knobs(const Plan& plan) {
-  std::string text =
-      plan.keep_ratio >= 1 ? "send everything" : formatted("keep %.3g %%", 100 * plan.keep_ratio);
-  if (plan.period_steps > 1) text += " of every " + std::to_string(plan.period_steps) + " steps";
+  const bool is_by_layer = !plan.schedule.empty();
+  std::string text = is_by_layer            ? "send each layer by itself"
+                     : plan.keep_ratio >= 1 ? "send everything"
+                                            : formatted("keep %.3g %%", 100 * plan.keep_ratio);
+  if (plan.period_steps > 1)
+    text +=
+        (is_by_layer ? " in every " : " of every ") + std::to_string(plan.period_steps) + " steps";
   if (plan.delay_steps == 0) return text + " and wait for each mean";
   return text + " and merge " + std::to_string(plan.delay_steps) +
          (plan.delay_steps == 1 ? " step late" : " steps late");
+}
+
+void add_steps(double relative, std::string& text) {
+  const double more = relative - 1;
+  if (more > kManyMore) {
+    text += ", and about " + rounded(1 + more) + " times the steps are needed";
+  } else if (more > kHardlyMore) {
+    text += ", and about " + percent(more) + " more steps are needed";
+  }
 }
 
 }  // namespace
@@ -46,13 +59,23 @@ std::string reason_of(const Conditions& replicas, const RoundSizes& sizes, const
   text +=
       is_computing ? ", all of it computing" : " of which " + to_string(compute) + " are computing";
   if (decision.is_hidden && !is_computing) text += " and the rest is what rounds cost";
-  const double more = decision.relative_steps - 1;
-  if (more > kManyMore) {
-    text += ", and about " + rounded(1 + more) + " times the steps are needed";
-  } else if (more > kHardlyMore) {
-    text += ", and about " + percent(more) + " more steps are needed";
-  }
+  add_steps(decision.relative_steps, text);
   return text;
+}
+
+std::string reason_by_layer(const Decision& decision, Seconds compute, double hidden,
+                            std::string_view why) {
+  std::string text = knobs(decision.plan) + ", uncompressed: ";
+  text.append(why);
+  text += "; " + percent(hidden) + " of the communication is hidden, so a step takes " +
+          to_string(decision.step_time) + " of which " + to_string(compute) + " are computing";
+  add_steps(decision.relative_steps, text);
+  return text;
+}
+
+std::string against(const Decision& chosen, const Decision& other) {
+  return "; to " + knobs(other.plan) + " would take " + rounded(other.time() / chosen.time()) +
+         " times as long";
 }
 
 }  // namespace longhaul

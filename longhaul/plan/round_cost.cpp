@@ -46,6 +46,7 @@ void RoundCost::add(std::uint64_t step, Seconds closed_at, const Plan& plan, con
 void RoundCost::learn(Seconds mean_step, const RoundSize& size, const Conditions& replicas) {
   if (steps_.size() == kStretches) steps_.erase(steps_.begin());
   steps_.push_back(mean_step);
+  if (!plan_.schedule.empty()) return;  // parts of a model: their cost is another
   const Seconds step = step_time();
   // As fast as they were all the time, not just now.
   Conditions links = RoundCost().set_in(replicas);

@@ -13,18 +13,11 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
+using ::longhaul::testing::equal_links;
 using ::longhaul::testing::kElements;
 using ::longhaul::testing::kTopBf16;
+using ::longhaul::testing::sizes_of_four;
 constexpr std::size_t kReplicas = 4;
-
-RoundSizes sizes_of_four() { return {kTopBf16, kElements, kReplicas}; }
-
-Conditions equal_links(double alpha, double beta) {
-  const Bandwidth rate{.bytes_per_second = alpha * 4.0 * kElements / 0.1};
-  return Conditions(
-      kReplicas,
-      {.compute = Seconds(0.1), .latency = Seconds(0.1 * beta / 2), .up = rate, .down = rate});
-}
 
 // Independent: every ratio, every delay and period, each term as it is written down.
 double brute_force_cost(const Conditions& replicas, std::span<const RoundSize> choices, Merge merge,

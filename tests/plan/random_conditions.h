@@ -1,4 +1,4 @@
-// Random networks to plan for, from home lines to data centres.
+// Networks to plan for, random ones from home lines to data centres.
 #pragma once
 
 #include <cmath>
@@ -6,11 +6,22 @@
 
 #include "longhaul/codec/codec.h"
 #include "longhaul/plan/conditions.h"
+#include "longhaul/plan/round_sizes.h"
 
 namespace longhaul::testing {
 
 inline constexpr CodecOptions kTopBf16{.kind = CodecKind::kTopK, .values = ValueFormat::kBf16};
 inline constexpr std::size_t kElements = 1'000'000;
+
+// Four replicas whose steps carry `alpha` dense updates each, and whose round trips last `beta`
+// steps.
+inline Conditions equal_links(double alpha, double beta) {
+  const Bandwidth rate{.bytes_per_second = alpha * 4.0 * kElements / 0.1};
+  return Conditions(
+      4, {.compute = Seconds(0.1), .latency = Seconds(0.1 * beta / 2), .up = rate, .down = rate});
+}
+
+inline RoundSizes sizes_of_four() { return {kTopBf16, kElements, 4}; }
 
 inline double uniform_in(std::mt19937_64& random, double least, double most) {
   return least + (most - least) * static_cast<double>(random() >> 11) * 0x1p-53;

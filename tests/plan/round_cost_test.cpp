@@ -71,6 +71,18 @@ TEST(RoundCost, IsNothingBeforeAnythingIsKnown) {
   EXPECT_EQ(cost.step_time(), Seconds(0));
 }
 
+// Rounds of parts, whose way is hidden in part: what is left is no cost of a round.
+TEST(RoundCost, OfPartsIsNotLearnt) {
+  TimedRun run;
+  const Plan by_layer{.merge = Merge::kLate, .schedule = {{0, 1, 2}}};
+  run.go_on(by_layer, Seconds(0.01), Seconds(10));
+  EXPECT_NEAR(run.cost.step_time().count(), 0.01, 1e-9);
+  EXPECT_EQ(run.cost.work(), Seconds(0));
+  EXPECT_EQ(run.cost.wait(), Seconds(0));
+  run.go_on(kOverlapping, Machine{}.step(kOverlapping), Seconds(10));
+  EXPECT_GT(run.cost.work(), Seconds(0));
+}
+
 TEST(RoundCost, MakesThePredictionTrue) {
   for (const Plan& plan : {kOverlapping, kOneByOne, Plan{.delay_steps = 0}}) {
     TimedRun run;
