@@ -47,8 +47,6 @@ std::string_view kind_of(Extent extent) {
 
 Error mismatch(std::string what) { return {ErrorCode::kMismatch, std::move(what)}; }
 
-bool is_late_or_ahead(Merge merge) { return merge == Merge::kLate || merge == Merge::kAhead; }
-
 Result<Plan> read_plan(const std::string& name, const State& state, const EngineOptions& options) {
   Plan plan = LONGHAUL_TRY(load_plan(name, state));
   Status checked = check_plan(plan, options);
@@ -186,54 +184,7 @@ Status read_own(const State& state, EngineState& loaded) {
   return Done{};
 }
 
-Status check_parts(const Plan& plan, const EngineOptions& options) {
-  const bool is_by_layer = options.recipe.is_by_layer_with(plan);
-  const std::size_t by_layer = is_by_layer ? part_times(options).layers.size() : 0;
-  const std::size_t parts =
-      by_layer > 0 ? by_layer : static_cast<std::size_t>(options.recipe.local.fragments);
-  const bool merges_parts =
-      plan.merge == Merge::kLate || plan.merge == Merge::kOuter || plan.merge == Merge::kOptimizer;
-  if (parts > 1 && !merges_parts)
-    return mismatch("merge rule " + std::string(name_of(plan.merge)) +
-                    " merges a model in one part, and it has " + std::to_string(parts));
-  if (plan.schedule.empty()) return Done{};
-  if (parts == 1 && is_by_layer && options.layers.empty()) return Done{};  // yet
-  if (parts == 1) return mismatch("schedule: the model is one part");
-  std::vector<bool> is_scheduled(parts);
-  for (const auto& step : plan.schedule) {
-    if (!step.empty() && step.back() >= parts)
-      return mismatch("schedule: part " + std::to_string(step.back()) + " of a model in " +
-                      std::to_string(parts) + " parts");
-    for (const std::uint32_t part : step) is_scheduled[part] = true;
-  }
-  const auto missing = std::ranges::find(is_scheduled, false);
-  if (missing == is_scheduled.end()) return Done{};
-  return mismatch("schedule: no round of part " +
-                  std::to_string(std::distance(is_scheduled.begin(), missing)));
-}
-
 }  // namespace
-
-Status check_plan(const Plan& plan, const EngineOptions& options) {
-  LONGHAUL_TRY(check_plan_limits(plan, options.replicas));
-  LONGHAUL_TRY(check_parts(plan, options));
-  const Merge own = options.recipe.plan.merge;
-  const bool can_change = is_late_or_ahead(plan.merge) && is_late_or_ahead(own);
-  if (plan.merge != own && !can_change) {
-    return mismatch("merge rule " + std::string(name_of(plan.merge)) + ", expected " +
-                    std::string(name_of(own)));
-  }
-  const bool is_callers = options.local_step == LocalStep::kCallers;
-  if (is_callers && (plan.merge == Merge::kAhead || plan.merge == Merge::kOwnStep)) {
-    return mismatch("merge rule " + std::string(name_of(plan.merge)) +
-                    " needs Longhaul's own optimizer");
-  }
-  if (plan.merge == Merge::kAhead && !can_be_foreseen(options.optimizer.kind))
-    return mismatch("look-ahead with AdamW");
-  if (plan.merge == Merge::kAhead && options.final_average)
-    return mismatch("look-ahead in a run that averages at the end");
-  return Done{};
-}
 
 State Engine::save() const { return save(Extent::kReplica); }
 State Engine::save_shared() const { return save(Extent::kShared); }

@@ -188,6 +188,25 @@ TEST(HubCallersStepPlans, ThatDoNotFitAreRefusedWithTheReason) {
   }
 }
 
+TEST(HubCallersStepPlans, WhoseLayersTheBackwardPassIsToHideAreRefusedWithTheReason) {
+  const std::string why = refusal_of("dreamddp");
+  EXPECT_NE(why.find("plan of the hub: recipe dreamddp: with the caller's own optimizer"),
+            std::string::npos)
+      << why;
+}
+
+TEST(HubCallersStepPlans, OfLayersThatAreMergedLateEndWithOneModel) {
+  FaultRun run({.recipe = "dreamddp-late",
+                .elements = kCallersElements,
+                .steps = 60,
+                .lr = 0.002,
+                .directory = testing::test_directory(),
+                .local_step = LocalStep::kCallers},
+               25);
+  ASSERT_TRUE(run.ends());
+  run.expect_one_model();
+}
+
 TEST(HubCallersStepPlans, ThatDoNotFitAreRefusedWhenTheyComeWithAMean) {
   const std::string why = refusal_of("static", Plan{.delay_steps = 1, .merge = Merge::kAhead});
   EXPECT_EQ(why, "mean of step 0: merge rule ahead needs Longhaul's own optimizer");
