@@ -70,6 +70,7 @@ struct C10dGroup::Members {
   void watch();
   void lose(const std::string& why);
   std::optional<Error> lost();
+  Status await(c10d::Work& work);
   Error lost_by(const std::exception& failure);
   // Waits for that time, or until it leaves.
   void pause(Seconds time);
@@ -194,6 +195,18 @@ Error C10dGroup::Members::lost_by(const std::exception& failure) {
   return Error{ErrorCode::kClosed, "a rank is gone: " + text_of(failure)};
 }
 
+// Waits for all ranks, and looks now and then at who is gone.
+Status C10dGroup::Members::await(c10d::Work& work) {
+  for (;;) {
+    try {
+      if (work.wait(kPatience)) return Done{};
+    } catch (const std::exception& failure) {
+      if (work.isCompleted() && !work.isSuccess()) return lost_by(failure);
+      if (const std::optional<Error> known = lost()) return *known;
+    }
+  }
+}
+
 C10dGroup::C10dGroup(std::unique_ptr<Members> members) : members_(std::move(members)) {}
 
 C10dGroup::~C10dGroup() {
@@ -230,20 +243,24 @@ Result<std::vector<ByteBuffer>> C10dGroup::gather(ByteView own) {
     for (std::size_t rank = 0; rank < members_->options.size; ++rank)
       outputs[0].push_back(at::empty({bytes}, at::kByte));
     const auto work = members_->group->allgather(outputs, inputs);
-    for (bool is_done = false; !is_done;) {
-      try {
-        is_done = work->wait(kPatience);
-      } catch (const std::exception& failure) {
-        if (work->isCompleted() && !work->isSuccess()) return members_->lost_by(failure);
-        if (const std::optional<Error> lost = members_->lost()) return *lost;
-      }
-    }
+    LONGHAUL_TRY(members_->await(*work));
     std::vector<ByteBuffer> gathered;
     for (const at::Tensor& output : outputs[0]) {
       const auto* const begin = static_cast<const std::byte*>(output.data_ptr());
       gathered.emplace_back(begin, begin + own.size());
     }
     return gathered;
+  } catch (const std::exception& failure) {
+    return members_->lost_by(failure);
+  }
+}
+
+Status C10dGroup::sum(std::span<float> values) {
+  try {
+    std::vector<at::Tensor> tensors{
+        at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat)};
+    const auto work = members_->group->allreduce(tensors);
+    return members_->await(*work);
   } catch (const std::exception& failure) {
     return members_->lost_by(failure);
   }

@@ -1,8 +1,9 @@
-// Ranks that meet over the network and gather by a process group of c10d. Built with Gloo; the
-// group itself may be any that gathers equal sizes.
+// Ranks that meet over the network, and gather and sum by a process group of c10d. Built with Gloo;
+// the group itself may be any that gathers equal sizes.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,12 @@ class C10dGroup {
   // An AllGather. Another thread tells the others that this rank is alive, and notices lost ranks.
   // A gather ends within ten seconds after a rank is gone.
   Result<std::vector<ByteBuffer>> gather(ByteView own);
+  // An AllReduce. It ends as a gather does; after an error the values may be anything.
+  Status sum(std::span<float> values);
 
-  // After the last gather of all ranks.
+  // After the last call of all ranks.
   void leave();
-  // This rank gives up: the others are told why, and its own gather ends. Gloo's threads may be
+  // This rank gives up: the others are told why, and its own call ends. Gloo's threads may be
   // stuck in it, so the process has to end by std::_Exit().
   void end(const std::string& why);
 

@@ -1,6 +1,7 @@
 #include "trainer/collective.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -21,14 +22,17 @@ std::string rank_text(std::size_t rank) { return "rank " + std::to_string(rank);
 
 }  // namespace
 
-Collective::Collective(CollectiveOptions options, AllGather gather, const Clock& clock)
+Collective::Collective(CollectiveOptions options, AllGather gather, const Clock& clock,
+                       AllReduce reduce)
     : options_(std::move(options)),
       gather_(std::move(gather)),
+      reduce_(std::move(reduce)),
       clock_(clock),
       start_(clock.now()),
       outbox_(kMostWaiting) {
   LONGHAUL_CHECK_EQ(options_.weights.size(), options_.engine.replicas);
   LONGHAUL_CHECK(options_.engine.slot < options_.weights.size());
+  LONGHAUL_CHECK_EQ(options_.engine.averages_in_place, averages_in_place());
   if (options_.engine.recipe.is_two_way)
     compressor_ = make_mean_compressor(options_.engine, options_.elements, workers_);
   if (options_.engine.recipe.planner != PlannerKind::kNone)
@@ -37,9 +41,10 @@ Collective::Collective(CollectiveOptions options, AllGather gather, const Clock&
 }
 
 Result<std::unique_ptr<Collective>> Collective::start(const CollectiveOptions& options,
-                                                      AllGather gather, const Clock& clock) {
-  std::unique_ptr<Collective> made(
-      new Collective(options, std::move(gather), clock));  // NOLINT: private constructor
+                                                      AllGather gather, const Clock& clock,
+                                                      AllReduce reduce) {
+  std::unique_ptr<Collective> made(new Collective(  // NOLINT: private constructor
+      options, std::move(gather), clock, std::move(reduce)));
   LONGHAUL_TRY(made->planner_ ? made->measure() : Status(Done{}));
   made->thread_ = std::jthread([collective = made.get()] { collective->run(); });
   return made;
@@ -49,15 +54,23 @@ Collective::~Collective() { outbox_.close(); }
 
 // A few payloads that mean nothing, to know the links before the first plan.
 Status Collective::measure() {
-  const ByteBuffer probe(kProbeBytes);
   for (int i = 0; i <= kProbes; ++i) {
     const std::vector<Turn> turns = LONGHAUL_TRY(gather_turns({}));
     planner_->note(turns);
     if (i == kProbes) break;
-    (void)LONGHAUL_TRY(gather_payload(probe));
+    LONGHAUL_TRY(probe());
   }
   const MutexLock lock(mutex_);
   decisions_.emplace_back(RoundId{}, planner_->first());
+  return Done{};
+}
+
+Status Collective::probe() {
+  if (reduce_) {
+    std::vector<float> values(kProbeBytes / sizeof(float));
+    return average(values);
+  }
+  (void)LONGHAUL_TRY(gather_payload(ByteBuffer(kProbeBytes)));
   return Done{};
 }
 
@@ -154,22 +167,47 @@ Status Collective::turn(const Update& update) {
       return Error{ErrorCode::kMismatch,
                    rank_text(rank) + ": round " + to_string(turn.round) + " has another size"};
     round.sent[rank].payload = std::move(payloads[rank]);
+    if (rank == options_.engine.slot) round.in_place = update.in_place;
     ++round.arrived;
   }
-  std::erase_if(open_, [&](const auto& entry) {
-    if (entry.second.arrived < options_.weights.size()) return false;
-    close(entry.first, entry.second, turns);
-    return true;
-  });
+  for (auto next = open_.begin(); next != open_.end();) {
+    const auto round = next++;
+    if (round->second.arrived < options_.weights.size()) continue;
+    LONGHAUL_TRY(close(round->first, round->second, turns));
+    open_.erase(round);
+  }
   return Done{};
 }
 
-void Collective::close(RoundId id, const OpenRound& round, const std::vector<Turn>& turns) {
+// By the weights of all ranks.
+Status Collective::average(std::span<float> values) {
+  const float own = options_.weights[options_.engine.slot];
+  const float all = std::accumulate(options_.weights.begin(), options_.weights.end(), 0.0F);
+  if (own != 1.0F) std::ranges::for_each(values, [own](float& value) { value *= own; });
+  const TimePoint begin = clock_.now();
+  LONGHAUL_TRY(reduce_(values));
+  own_.payload_time += clock_.now() - begin;
+  own_.payload_bytes += values.size_bytes();
+  std::ranges::for_each(values, [all](float& value) { value /= all; });
+  return Done{};
+}
+
+Result<Mean> Collective::mean_of(RoundId id, const OpenRound& round,
+                                 std::optional<Decision>& decision) {
+  if (reduce_) {
+    LONGHAUL_TRY(average(round.in_place));
+    if (planner_) decision = planner_->round_averaged();
+    return Mean{.round = id, .arrived = clock_.now(), .in_place = round.in_place};
+  }
   RoundMean mean = mean_of_round(round.sent, round.elements, workers_);
-  std::optional<Decision> decision;
   if (planner_) decision = planner_->round_closed(id, round.sent, mean.payload);
   if (compressor_) compressor_->compress(mean, id.step);
-  Mean arriving{.round = id, .terms = {{.payload = mean.payload}}, .arrived = clock_.now()};
+  return Mean{.round = id, .terms = {{.payload = mean.payload}}, .arrived = clock_.now()};
+}
+
+Status Collective::close(RoundId id, const OpenRound& round, const std::vector<Turn>& turns) {
+  std::optional<Decision> decision;
+  Mean arriving = LONGHAUL_TRY(mean_of(id, round, decision));
   {
     const MutexLock lock(mutex_);
     if (decision) {
@@ -181,6 +219,7 @@ void Collective::close(RoundId id, const OpenRound& round, const std::vector<Tur
                    .kept = std::ranges::min(turns, {}, &Turn::kept).kept};
   }
   changed_.notify_all();
+  return Done{};
 }
 
 void Collective::submit(Update update) {

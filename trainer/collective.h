@@ -5,6 +5,10 @@
 // the payloads, padded to the longest. A round closes when the updates of all ranks are there. The
 // mean is summed in rank order by the hub's own code, so the bits are the hub's. Everything that a
 // rank decides follows from what all ranks have gathered, so all decide alike.
+//
+// With an AllReduce updates have values in place of payloads, and only headers are gathered. When
+// the headers of all ranks have named a round, each sums its values where they are. All have read
+// the same headers, so they sum the same rounds in the same order.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +26,8 @@
 #include "longhaul/exchange/membership.h"
 #include "longhaul/round/mean_compressor.h"
 #include "longhaul/sync/engine.h"
-#include "trainer/all_gather.h"
 #include "trainer/collective_planner.h"
+#include "trainer/rank_calls.h"
 
 namespace longhaul::trainer {
 
@@ -39,9 +43,11 @@ struct CollectiveOptions {
 class Collective final : public Exchange, public Membership {
  public:
   // `clock` outlives it, and nobody else gathers meanwhile. With a planner it measures
-  // the links first, which waits for all ranks.
+  // the links first, which waits for all ranks. `reduce` is for an engine whose means are formed in
+  // place; the values must outlive it.
   static Result<std::unique_ptr<Collective>> start(const CollectiveOptions& options,
-                                                   AllGather gather, const Clock& clock);
+                                                   AllGather gather, const Clock& clock,
+                                                   AllReduce reduce = {});
   // Drops updates whose round has not closed.
   ~Collective() override;
   Collective(const Collective&) = delete;
@@ -50,6 +56,7 @@ class Collective final : public Exchange, public Membership {
   void submit(Update update) override EXCLUDES(mutex_);
   // The error of a gather ends the run: it comes again from every later call.
   Result<Mean> collect(RoundId round, Deadline deadline) override EXCLUDES(mutex_);
+  [[nodiscard]] bool averages_in_place() const override { return reduce_ != nullptr; }
 
   Result<std::optional<Plan>> first_plan(Deadline deadline) override EXCLUDES(mutex_);
   Result<Stance> stance(std::uint64_t step, RoundId round, Deadline deadline) override
@@ -80,24 +87,29 @@ class Collective final : public Exchange, public Membership {
     std::size_t elements = 0;
     std::size_t arrived = 0;
     std::vector<WeightedPayload> sent;  // by rank
+    std::span<float> in_place;          // of this rank
   };
   struct Closed {
     Mean mean;
     Seconds time{};          // on the clock of rank 0
     std::uint64_t kept = 0;  // step of which every rank has a checkpoint
   };
-  Collective(CollectiveOptions options, AllGather gather, const Clock& clock);
+  Collective(CollectiveOptions options, AllGather gather, const Clock& clock, AllReduce reduce);
   Status measure() EXCLUDES(mutex_);
+  Status probe();
   void run();
   Status turn(const Update& update) EXCLUDES(mutex_);
   Result<std::vector<Turn>> gather_turns(const Update& update) EXCLUDES(mutex_);
   Result<std::vector<ByteBuffer>> gather_payload(ByteView padded);
   Result<std::vector<CheckedPayload>> payloads_of(const std::vector<Turn>& turns,
                                                   const Update& update);
-  void close(RoundId id, const OpenRound& round, const std::vector<Turn>& turns) EXCLUDES(mutex_);
+  Status average(std::span<float> values);
+  Status close(RoundId id, const OpenRound& round, const std::vector<Turn>& turns) EXCLUDES(mutex_);
+  Result<Mean> mean_of(RoundId id, const OpenRound& round, std::optional<Decision>& decision);
 
   CollectiveOptions options_;
   AllGather gather_;
+  AllReduce reduce_;  // nothing: payloads are gathered
   const Clock& clock_;
   TimePoint start_;
   // Only the training thread touches these two.

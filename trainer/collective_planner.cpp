@@ -15,6 +15,7 @@ CollectivePlanner::CollectivePlanner(const EngineOptions& options, std::size_t e
     : planner_(make_planner(planner_options(options),
                             RoundSizes(options.recipe.codec, elements, options.replicas, {},
                                        WayDown::kForwarded, options.layers))),
+      is_all_reduce_(options.averages_in_place),
       plan_(options.recipe.plan),
       ranks_(options.replicas, Measured{.up = RateEstimator(kTrustedDuration),
                                         .down = RateEstimator(kTrustedDuration)}),
@@ -32,9 +33,11 @@ void CollectivePlanner::note(const std::vector<Turn>& turns) {
     measured.latency = round_trip / 2;
     if (turn.computing.count() > 0) measured.compute.add(turn.computing);
     if (turn.payload_bytes == 0) continue;
-    // A plan counts one payload up and those of the others down, one after the other.
+    // A plan counts one payload up and those of the others down, one after the other; of an
+    // all-reduce the payload alone.
+    const double payloads = is_all_reduce_ ? 1.0 : static_cast<double>(turns.size());
     const TransferSample sample{
-        .bytes = static_cast<double>(turns.size()) * static_cast<double>(turn.payload_bytes),
+        .bytes = payloads * static_cast<double>(turn.payload_bytes),
         .duration = std::max(turn.payload_time - round_trip, kLeastTransfer)};
     measured.up.add(sample);
     measured.down.add(sample);
@@ -65,7 +68,14 @@ std::optional<Decision> CollectivePlanner::round_closed(RoundId id,
     size.up = std::max(size.up, static_cast<double>(one.payload.size()));
   size.down = size.up * static_cast<double>(sent.size() - 1);
   cost_.add(id.step, clock_, plan_, size, now);
-  std::optional<Decision> decision = planner_->round_closed(facts_of(sent, mean, now, plan_));
+  return adopt(planner_->round_closed(facts_of(sent, mean, now, plan_)));
+}
+
+std::optional<Decision> CollectivePlanner::round_averaged() {
+  return adopt(planner_->round_closed({.replicas = conditions(), .current = plan_}));
+}
+
+std::optional<Decision> CollectivePlanner::adopt(std::optional<Decision> decision) {
   if (decision) plan_ = decision->plan;
   return decision;
 }

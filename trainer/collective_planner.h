@@ -28,6 +28,8 @@ class CollectivePlanner {
   // `sent` by all ranks in a round that has closed; asked in the order of closing.
   std::optional<Decision> round_closed(RoundId id, std::span<const WeightedPayload> sent,
                                        const CheckedPayload& mean);
+  // The same for a round whose values were summed in place.
+  std::optional<Decision> round_averaged();
 
   // The plan that was announced last.
   [[nodiscard]] const Plan& plan() const { return plan_; }
@@ -35,8 +37,10 @@ class CollectivePlanner {
 
  private:
   [[nodiscard]] Conditions conditions() const;
+  std::optional<Decision> adopt(std::optional<Decision> decision);
 
   std::unique_ptr<Planner> planner_;
+  bool is_all_reduce_;
   Plan plan_;
   std::vector<Measured> ranks_;
   Seconds guess_;

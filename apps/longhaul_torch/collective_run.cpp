@@ -64,6 +64,11 @@ class CollectiveRun {
   [[nodiscard]] trainer::AllGather gather() const {
     return [&group = group_](ByteView own) { return group.gather(own); };
   }
+  // Nothing, where updates are gathered.
+  [[nodiscard]] trainer::AllReduce reduce() const {
+    if (!arguments_.all_reduce) return {};
+    return [&group = group_](std::span<float> values) { return group.sum(values); };
+  }
 
   Status set_up() {
     std::optional<State> checkpoint =
@@ -74,8 +79,10 @@ class CollectiveRun {
     options.gradient_threads = threads;
     std::unique_ptr<Workload> workload = LONGHAUL_TRY(trainer::make_workload(options));
     workload_ = std::move(workload);
-    checkpoints_.set_identity(
-        identity_of(rank_.task, "rank-" + std::to_string(rank_.place.rank), workload_->layers()));
+    RunIdentity identity =
+        identity_of(rank_.task, "rank-" + std::to_string(rank_.place.rank), workload_->layers());
+    identity.emplace_back("means", arguments_.all_reduce ? "all-reduce" : "gathered");
+    checkpoints_.set_identity(std::move(identity));
     if (checkpoint) {
       LONGHAUL_TRY(checkpoints_.check(*checkpoint));
     }
@@ -89,6 +96,7 @@ class CollectiveRun {
     const std::string task = rank_.task.SerializeAsString();
     own.u64(digest_of(std::as_bytes(std::span(task))));
     own.u64(digest_of(workload_->initial_parameters()));
+    own.u64(arguments_.all_reduce ? 1 : 0);
     return compare(std::move(own).release(), "scenario, recipe, seed, setting or model");
   }
 
@@ -105,6 +113,10 @@ class CollectiveRun {
   Status start(const std::optional<State>& checkpoint) {
     EngineOptions engine = LONGHAUL_TRY(engine_options(job(), workload_->layers()));
     engine.slot = rank_.place.rank;
+    engine.averages_in_place = arguments_.all_reduce;
+    // Else the ranks would end with models of their own.
+    if (arguments_.all_reduce && has_local_steps(engine.recipe.plan.merge))
+      engine.final_average = job().scenario.train.steps - 1;
     trainer::CollectiveOptions options{.engine = engine,
                                        .elements = workload_->initial_parameters().size(),
                                        .steps = job().scenario.train.steps,
@@ -112,7 +124,7 @@ class CollectiveRun {
     for (const ReplicaOptions& replica : job().scenario.replicas)
       options.weights.push_back(static_cast<float>(replica.weight));
     std::unique_ptr<trainer::Collective> made =
-        LONGHAUL_TRY(trainer::Collective::start(options, gather(), clock_));
+        LONGHAUL_TRY(trainer::Collective::start(options, gather(), clock_, reduce()));
     collective_ = std::move(made);
     learner_ = workload_->make_learner(rank_.place.rank);
     const ReplicaOptions& own = job().scenario.replicas[rank_.place.rank];
@@ -169,14 +181,24 @@ class CollectiveRun {
       if (facts->was_late) ++late_steps_;
       const std::size_t done = replica_->engine().steps_done();
       news_.step(*facts);
-      if (scorer_ && done % job().scenario.eval.every == 0)
-        scorer_->offer(done, replica_->engine().shared());
+      if (done % job().scenario.eval.every == 0) LONGHAUL_TRY(offer_score());
       if (replica_->engine().has_diverged())
         return Error{ErrorCode::kNotFinite,
                      "diverged: " + std::to_string(Engine::kNonFiniteLimit) +
                          " gradients in a row were not finite (a smaller train.lr?)"};
       LONGHAUL_TRY(save_if_due());
     }
+    return Done{};
+  }
+
+  // A model that is averaged in place is no model before its means have come. All ranks wait for
+  // them: what they agree on comes with means.
+  Status offer_score() {
+    Status settled = Done{};
+    if (arguments_.all_reduce)
+      settled = patiently([&](Deadline deadline) { return replica_->settle(deadline); });
+    if (!settled.ok()) return is_interrupted() ? Status(Done{}) : settled;
+    if (scorer_) scorer_->offer(replica_->engine().steps_done(), replica_->engine().shared());
     return Done{};
   }
 

@@ -13,7 +13,7 @@
 #include "longhaul/base/result.h"
 #include "longhaul/base/state.h"
 #include "longhaul/sync/checkpoint.h"
-#include "trainer/all_gather.h"
+#include "trainer/rank_calls.h"
 
 namespace longhaul::apps {
 

@@ -8,8 +8,21 @@
 #include "apps/longhaul/command/installed.h"
 #include "longhaul/access/names.h"
 #include "longhaul/session/interrupt.h"
+#include "longhaul/sync/engine.h"
 
 namespace longhaul::apps {
+
+namespace {
+
+// The parts of the model are not known yet, and do not matter.
+Status check_all_reduce(const Job& job) {
+  Status fits = check_plan(job.recipe.plan, {.recipe = job.recipe, .averages_in_place = true});
+  if (fits.ok()) return fits;
+  return Error{ErrorCode::kInvalidArgument,
+               "--all-reduce: recipe " + job.recipe_text + ": " + fits.error().message};
+}
+
+}  // namespace
 
 trainer::Environment environment() {
   trainer::Environment all;
@@ -39,6 +52,7 @@ Result<RankJob> rank_job(const TrainCommandOptions& arguments,
   if (job.recipe.is_free || job.recipe.planner == PlannerKind::kClairvoyant)
     return Error{ErrorCode::kInvalidArgument,
                  "--recipe: " + job.recipe_text + " is for the lab: no link is free or foreseen"};
+  LONGHAUL_TRY(arguments.all_reduce ? check_all_reduce(job) : Done{});
   trainer::RankOptions place = LONGHAUL_TRY(trainer::find_rank(environment));
   const std::size_t replicas = job.scenario.replicas.size();
   if (place.size != replicas)

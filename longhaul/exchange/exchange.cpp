@@ -12,7 +12,7 @@ constexpr std::size_t kSparse = 8;
 }  // namespace
 
 bool Mean::is_sparse() const {
-  if (values) return false;
+  if (values || !in_place.empty()) return false;
   std::size_t named = 0;
   for (const WeightedPayload& term : terms) {
     if (term.payload.view().is_dense()) return false;
@@ -34,6 +34,7 @@ std::vector<float> Mean::to_vector() const {
 std::span<const float> Mean::tile(std::size_t tile, std::vector<float>& sum,
                                   TileEntries& scratch) const {
   const std::size_t count = tile_size(tile, elements());
+  if (!in_place.empty()) return in_place.subspan(tile_begin(tile), count);
   if (values) return std::span(*values).subspan(tile_begin(tile), count);
   sum.assign(count, 0.0F);
   for (const WeightedPayload& term : terms)

@@ -25,6 +25,9 @@ struct Update {
   std::size_t elements = 0;  // of the part
   CheckedPayload payload;    // empty: nothing to send in this round
   Attendance attendance{};   // of its replica, as the hub keeps it
+  // In place of a payload, where the exchange averages in place: the values of the part. They
+  // become the mean of all replicas, and nobody else touches them until it was collected.
+  std::span<float> in_place{};
 };
 
 // Payloads of updates that a replica has submitted; empty: nothing was to be sent.
@@ -47,8 +50,11 @@ struct Mean {
   std::optional<TimePoint> arrived;  // on the clock of the replica; nothing: not known
   // Digest of the update of this replica that is in it, if one is and the hub says so.
   std::optional<std::uint64_t> own{};
+  // The values of Update::in_place, where the update had them: they are the mean.
+  std::span<const float> in_place{};
 
   [[nodiscard]] std::size_t elements() const {
+    if (!in_place.empty()) return in_place.size();
     if (values) return values->size();
     return terms.empty() ? 0 : terms.front().payload.view().elements();
   }
@@ -56,7 +62,7 @@ struct Mean {
   [[nodiscard]] bool is_sparse() const;
   // Every element of it, summed if need be.
   [[nodiscard]] std::vector<float> to_vector() const;
-  // One tile of it: of `values`, or summed in `sum`.
+  // One tile of it: of the values, or summed in `sum`.
   [[nodiscard]] std::span<const float> tile(std::size_t tile, std::vector<float>& sum,
                                             TileEntries& scratch) const;
 };
@@ -71,6 +77,9 @@ class Exchange {
   // Waits for the mean of a round that was submitted, or that closed without this replica, at most
   // until the deadline.
   virtual Result<Mean> collect(RoundId round, Deadline deadline) = 0;
+
+  // Can an update have values in place of a payload?
+  [[nodiscard]] virtual bool averages_in_place() const { return false; }
 };
 
 }  // namespace longhaul

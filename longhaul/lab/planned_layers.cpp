@@ -25,12 +25,12 @@ Seconds communicating(const LayerTimeline& timeline, double period) {
 void fill_in_planned_layers(const Job& job, const LayerTable& layers, RunResult& run) {
   const Result<EngineOptions> options = engine_options(job, layers);
   if (!options.ok()) return;
-  const LayerProfile parts = part_times(*options);
-  if (parts.layers.empty()) return;
-  for (const LayerProfile::Layer& part : parts.layers) run.part_names.push_back(part.name);
+  const PlannerOptions planned = planner_options(*options);
+  if (planned.parts.layers.empty() || !job.recipe.is_by_layer_with(run.plan)) return;
+  for (const LayerProfile::Layer& part : planned.parts.layers) run.part_names.push_back(part.name);
   const Recipe& recipe = job.recipe;
   const RoundSizes sizes(recipe.codec, run.parameters, run.replicas, {}, recipe.way_down(), layers);
-  const LayerTimeline timeline = timeline_of(run.plan, parts, conditions_of(job.scenario), sizes);
+  const LayerTimeline timeline = timeline_of(run.plan, planned, conditions_of(job.scenario), sizes);
   run.planned_exposed = timeline.exposed;
   const Seconds on_the_way = communicating(timeline, run.plan.period_steps);
   if (on_the_way > Seconds(0))

@@ -24,13 +24,12 @@ bool AutoPlanner::knows_parts_of(const Plan& plan) const {
 }
 
 std::optional<Decision> AutoPlanner::best_by_layer(const Conditions& replicas) const {
-  const LayerProfile& parts = options().parts;
-  if (parts.layers.size() < 2 || merge_ != Merge::kLate) return std::nullopt;
+  if (options().parts.layers.size() < 2 || merge_ != Merge::kLate) return std::nullopt;
   std::optional<Decision> best;
   for (int period = 1; period <= most_period(); period *= 2) {
     for (const LayerPolicy policy : {LayerPolicy::kScheduled, LayerPolicy::kScheduledLate}) {
       const Plan plan =
-          scheduled({.period_steps = period, .merge = merge_}, policy, parts, replicas, sizes())
+          scheduled({.period_steps = period, .merge = merge_}, policy, options(), replicas, sizes())
               .plan;
       Decision decision = prediction_of(replicas, plan);
       if (!best || decision.time() < best->time()) best = std::move(decision);
@@ -43,7 +42,7 @@ Decision AutoPlanner::prediction_of(const Conditions& replicas, const Plan& plan
   const IterationModel model = model_of(plan);
   return plan.schedule.empty()
              ? predicted(replicas, sizes().at(plan.keep_ratio), plan, model, risk_.factor())
-             : predicted_by_layer(plan, options().parts, replicas, sizes(), model, risk_.factor());
+             : predicted_by_layer(plan, options(), replicas, sizes(), model, risk_.factor());
 }
 
 void AutoPlanner::try_layers(const Conditions& replicas) {
@@ -81,8 +80,7 @@ Decision AutoPlanner::explained(const Conditions& replicas, Decision decision,
   if (decision.plan.schedule.empty()) {
     decision.reason = reason_of(replicas, sizes(), decision, why());
   } else {
-    const double hidden =
-        timeline_of(decision.plan, options().parts, replicas, sizes()).hidden_share;
+    const double hidden = timeline_of(decision.plan, options(), replicas, sizes()).hidden_share;
     decision.reason = reason_by_layer(decision, Paces(replicas).computing(), hidden, why());
   }
   if (other) decision.reason += against(decision, *other);

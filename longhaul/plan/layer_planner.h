@@ -11,19 +11,21 @@ namespace longhaul {
 
 // The link that a schedule is for: all replicas wait for the slowest in each respect. A codec that
 // makes updates smaller counts as a faster link.
-LayerLink layer_link(const Conditions& replicas, const RoundSizes& sizes, double keep_ratio);
+LayerLink layer_link(const Conditions& replicas, const RoundSizes& sizes, double keep_ratio,
+                     bool is_one_way = false);
 
-// The course of a plan whose parts travel on their own.
-LayerTimeline timeline_of(const Plan& plan, const LayerProfile& parts, const Conditions& replicas,
-                          const RoundSizes& sizes);
+// The course of a plan whose parts travel on their own, under these options.
+LayerTimeline timeline_of(const Plan& plan, const PlannerOptions& options,
+                          const Conditions& replicas, const RoundSizes& sizes);
 
 // The prediction for a plan whose parts travel on their own; without a reason. `fall`: as in
 // predicted().
-Decision predicted_by_layer(const Plan& plan, const LayerProfile& parts, const Conditions& replicas,
-                            const RoundSizes& sizes, const IterationModel& model, double fall);
+Decision predicted_by_layer(const Plan& plan, const PlannerOptions& options,
+                            const Conditions& replicas, const RoundSizes& sizes,
+                            const IterationModel& model, double fall);
 
 // The plan with the schedule of that policy, for its period, and what is predicted of it.
-Decision scheduled(Plan plan, LayerPolicy policy, const LayerProfile& parts,
+Decision scheduled(Plan plan, LayerPolicy policy, const PlannerOptions& options,
                    const Conditions& replicas, const RoundSizes& sizes);
 
 class LayerPlanner final : public Planner {

@@ -133,7 +133,7 @@ Decision Planner::as_it_is(const Conditions& replicas, const Plan& plan, std::st
       predicted(replicas, sizes_.exact(plan.keep_ratio), plan, calibrated_model(plan.merge));
   if (!options_.parts.layers.empty())
     decision.step_time = decision.likely_step_time =
-        timeline_of(plan, options_.parts, replicas, sizes_).step_time;
+        timeline_of(plan, options_, replicas, sizes_).step_time;
   decision.reason = std::move(reason);
   return decision;
 }

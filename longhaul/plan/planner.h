@@ -54,6 +54,7 @@ struct PlannerOptions {
   // parts, kAuto considers schedules of them; it needs no policy.
   LayerProfile parts{};
   LayerPolicy policy = LayerPolicy::kAsReady;
+  bool is_one_way = false;  // LayerLink::is_one_way of its links
 };
 
 // Chooses the plan of a run and changes it.

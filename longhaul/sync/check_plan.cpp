@@ -32,6 +32,28 @@ Status check_callers_step(const Plan& plan, const Recipe& recipe) {
   return Done{};
 }
 
+// An average in place holds nothing back, and nobody can compute with its values meanwhile.
+Status check_in_place(const Plan& plan, const EngineOptions& options) {
+  const Recipe& recipe = options.recipe;
+  const bool is_exact =
+      recipe.codec.kind == CodecKind::kDense && recipe.codec.values == ValueFormat::kFp32;
+  if (!is_exact) return misfit("an all-reduce sums dense/fp32, not " + recipe.codec.name());
+  if (recipe.is_two_way) return misfit("an all-reduce sums means that nobody compresses");
+  const bool is_late =
+      recipe.layers == LayerPolicy::kScheduledLate ||
+      (recipe.planner != PlannerKind::kNone && recipe.planner != PlannerKind::kLayers);
+  if (plan.delay_steps > 0 || is_late)
+    return misfit(
+        "an all-reduce leaves the mean in place of the values, and training would go "
+        "on without them: it takes no delay");
+  if (plan.merge != Merge::kLate && plan.merge != Merge::kOptimizer)
+    return misfit("an all-reduce needs merge rule late or optimizer, not " +
+                  std::string(name_of(plan.merge)));
+  if (options.local_step == LocalStep::kCallers)
+    return misfit("an all-reduce needs Longhaul's own optimizer");
+  return Done{};
+}
+
 Status check_parts(const Plan& plan, const EngineOptions& options) {
   const bool is_by_layer = options.recipe.is_by_layer_with(plan);
   const std::size_t by_layer = is_by_layer ? part_times(options).layers.size() : 0;
@@ -71,6 +93,7 @@ Status check_plan(const Plan& plan, const EngineOptions& options) {
   }
   if (options.local_step == LocalStep::kCallers)
     LONGHAUL_TRY(check_callers_step(plan, options.recipe));
+  if (options.averages_in_place) LONGHAUL_TRY(check_in_place(plan, options));
   if (plan.merge == Merge::kAhead && !can_be_foreseen(options.optimizer.kind))
     return misfit("look-ahead with AdamW");
   if (plan.merge == Merge::kAhead && options.final_average)

@@ -32,7 +32,8 @@ PlannerOptions planner_options(const EngineOptions& options) {
           .seed = options.seed,
           .steps = options.lr.steps,
           .parts = planned_parts(options),
-          .policy = options.recipe.layers};
+          .policy = options.recipe.layers,
+          .is_one_way = options.averages_in_place};
 }
 
 std::unique_ptr<MeanCompressor> make_mean_compressor(const EngineOptions& options,
@@ -60,8 +61,10 @@ Engine::Engine(EngineOptions options, std::span<float> parameters, Exchange& exc
       is_ready_(parts_.size()),
       squares_(parts_.size()) {
   LONGHAUL_CHECK(check_plan(plan_, options_).ok());
+  LONGHAUL_CHECK(!options_.averages_in_place || exchange_.averages_in_place());
   if (options_.final_average) {
-    LONGHAUL_CHECK(parts_.size() == 1 && plan_.merge == Merge::kLate);
+    LONGHAUL_CHECK(plan_.merge == Merge::kLate);
+    LONGHAUL_CHECK(parts_.size() == 1 || options_.averages_in_place);
     dense_ = make_codec({.kind = CodecKind::kDense, .values = ValueFormat::kFp32}, {}, workers);
   }
   codecs_ = make_codecs(parts_);
@@ -109,7 +112,11 @@ std::size_t Engine::next_round() const {
 }
 
 std::vector<std::uint32_t> Engine::parts_in(std::size_t step) const {
-  if (options_.final_average == step) return {0};  // a model in one piece
+  if (options_.final_average == step) {
+    std::vector<std::uint32_t> all(parts_.size());
+    std::iota(all.begin(), all.end(), 0U);
+    return all;
+  }
   return parts_in_step(period_plan_, parts_.size(), step - period_start_);
 }
 
@@ -166,14 +173,16 @@ ByteBuffer Engine::advance(std::uint32_t number, std::span<const float> gradient
       optimizer_->preview(step, part.first + first, out, gradient.subspan(first, out.size()));
     };
   }
-  if (has_round(number)) return rule_->take(part, codec_of(number), std::move(request));
-  LONGHAUL_CHECK(has_own_step());
-  run_tiles(part.count, workers_, request.move);
+  const bool is_taken = has_round(number) && !options_.averages_in_place;
+  if (is_taken) return rule_->take(part, codec_of(number), std::move(request));
+  LONGHAUL_CHECK(has_own_step() || options_.averages_in_place);
+  if (has_own_step()) run_tiles(part.count, workers_, request.move);
   return {};
 }
 
 ByteBuffer Engine::take_rest(std::uint32_t part) {
   if ((plan_.period_steps == 1 && !is_final_average()) || !has_round(part)) return {};
+  if (options_.averages_in_place) return {};
   return rule_->take(parts_.at(part), codec_of(part), request_of(part));
 }
 
@@ -205,10 +214,10 @@ void Engine::ready(std::uint32_t part, std::span<float> gradient) {
     if (scale != 1.0F && !has_own_step()) {
       for (float& g : gradient) g *= scale;
     }
-    send(part, advance(part, gradient, scale));
+    send(part, advance(part, gradient, scale), gradient);
   } else {
     std::ranges::fill(gradient, 0.0F);
-    send(part, take_rest(part));
+    send(part, take_rest(part), gradient);
     count_unusable();
   }
   part_is_ready(part, true);
@@ -260,13 +269,17 @@ void Engine::sit_out() {
   }
 }
 
-void Engine::send(std::uint32_t part, ByteBuffer payload) {
+void Engine::send(std::uint32_t part, ByteBuffer payload, std::span<float> gradient) {
   if (!has_round(part)) return;
-  const std::size_t elements = parts_[part].count;
-  CheckedPayload update = CheckedPayload::of_sealed(std::move(payload), elements);
-  open_round(part, update);
-  exchange_.submit(
-      {.round = {.step = step_, .part = part}, .elements = elements, .payload = std::move(update)});
+  Update update{.round = {.step = step_, .part = part}, .elements = parts_[part].count};
+  if (options_.averages_in_place) {
+    update.in_place = has_own_step() ? parts_[part].of(parameters_) : gradient;
+    LONGHAUL_CHECK_EQ(update.in_place.size(), update.elements);
+  } else {
+    update.payload = CheckedPayload::of_sealed(std::move(payload), update.elements);
+  }
+  open_round(part, update.payload);
+  exchange_.submit(std::move(update));
 }
 
 void Engine::open_round(std::uint32_t part, const CheckedPayload& payload) {
@@ -377,7 +390,8 @@ Status Engine::drain(Deadline deadline) {
   }
   if (options_.computes) rule_->place(step_);
   // Everything is told: what separates the replica from the shared model is rounding.
-  if (options_.computes && options_.final_average && step_ > *options_.final_average)
+  const bool stores_shared = options_.computes && !options_.averages_in_place;
+  if (stores_shared && options_.final_average && step_ > *options_.final_average)
     std::ranges::copy(shared(), parameters_.begin());
   return Done{};
 }

@@ -113,7 +113,7 @@ class Engine {
 
   // A checkpoint, also in the middle of a step: this replica goes on from it, bit for bit, as
   // if it had never stopped. An error of a load says what does not fit, and leaves the engine as it
-  // was.
+  // was. Precondition: no round is in flight, if means are formed in place.
   [[nodiscard]] State save() const;
   Status load(const State& state);
 
@@ -122,7 +122,8 @@ class Engine {
   [[nodiscard]] State save_shared() const;
   Status load_shared(const State& state);
 
-  // Bit-identical on all replicas after every merge; the model to evaluate.
+  // Bit-identical on all replicas after every merge; the model to evaluate. If means are formed in
+  // place, it is the parameters.
   [[nodiscard]] std::span<const float> shared() const { return rule_->shared(); }
   // The movement or gradients that this replica has not sent yet; formed anew.
   [[nodiscard]] std::vector<float> residual() const { return rule_->residual(); }
@@ -170,7 +171,8 @@ class Engine {
   void go_to_announced(const Part& part, const PayloadView& sent);
   void count_unusable();
   float clip_scale(std::uint32_t part, std::span<const float> gradient);
-  void send(std::uint32_t part, ByteBuffer payload);
+  // `gradient` is for means that are formed in place.
+  void send(std::uint32_t part, ByteBuffer payload, std::span<float> gradient = {});
   void open_round(std::uint32_t part, const CheckedPayload& payload);
   void part_is_ready(std::uint32_t part, bool is_checked);
   [[nodiscard]] Status check_mean(const Mean& mean, RoundId round) const;

@@ -34,9 +34,15 @@ struct EngineOptions {
   // layers, or if they do not fit: shares by size.
   LayerProfile times{};
   bool computes = true;  // false: nobody takes gradients here, so it need not stand anywhere
-  // In this step everything that a replica has not told goes into a round, uncompressed: after its
-  // merge the shared model is the mean of all replicas. For `late`, and a model in one piece.
+  // In this step everything that a replica has not told goes into a round, uncompressed. After its
+  // merge the shared model is the mean of all replicas. For `late`, and a model in one piece unless
+  // means are formed in place.
   std::optional<std::uint64_t> final_average{};
+  // Means are formed where the values are, by an exchange that can: of gradients, or with local
+  // steps of the parameters themselves. Nothing is kept for it: no residual, and no shared model
+  // beside the parameters, which differ between replicas until a part has its round. check_plan()
+  // says what it takes.
+  bool averages_in_place = false;
   std::size_t slot = 0;      // of this replica: a plan may have a keep ratio for each
   std::size_t replicas = 0;  // of the run; 0: not known
 };

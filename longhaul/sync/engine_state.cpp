@@ -161,9 +161,10 @@ Result<EngineState> read_position(const State& state, const EngineOptions& optio
 }
 
 // Reads the part of a checkpoint that a snapshot lacks.
-Status read_own(const State& state, EngineState& loaded) {
-  LONGHAUL_TRY(has_local_steps(loaded.plan.merge) ? load_tensor(kPosition, state, loaded.parameters)
-                                                  : Done{});
+Status read_own(const State& state, bool has_position, EngineState& loaded) {
+  if (!has_position && state.tensors.contains(kPosition))
+    return mismatch("of a run whose means are not formed in place");
+  LONGHAUL_TRY(has_position ? load_tensor(kPosition, state, loaded.parameters) : Done{});
   const auto steps = state.value<std::uint64_t>("non_finite_steps");
   const auto in_a_row = state.value<std::uint64_t>("non_finite_in_a_row");
   if (!steps.ok()) return steps.error();
@@ -190,6 +191,7 @@ State Engine::save() const { return save(Extent::kReplica); }
 State Engine::save_shared() const { return save(Extent::kShared); }
 
 State Engine::save(Extent extent) const {
+  LONGHAUL_CHECK(!options_.averages_in_place || in_flight_.empty());
   State state;
   std::vector<std::uint64_t> ready;
   for (std::size_t i = 0; i < is_ready_.size(); ++i) {
@@ -222,7 +224,8 @@ State Engine::save(Extent extent) const {
       save_tensor(codec_name(i), codecs_[i]->state(), state);
   }
   if (extent == Extent::kShared) return state;
-  if (has_local_steps(plan_.merge)) save_tensor(kPosition, parameters_, state);
+  if (has_local_steps(plan_.merge) && !options_.averages_in_place)
+    save_tensor(kPosition, parameters_, state);
   state.values["non_finite_steps"] = non_finite_steps_;
   state.values["non_finite_in_a_row"] = non_finite_in_a_row_;
   state.values["unusable"] = is_step_unusable_ ? 1U : 0U;  // steps, of this one
@@ -275,7 +278,8 @@ Result<EngineState> Engine::read(Extent extent, const State& state) const {
   const std::deque<RoundId>& rounds = loaded.in_flight;
   LONGHAUL_TRY(loaded.rule->load(extent, state, std::vector(rounds.begin(), rounds.end())));
   LONGHAUL_TRY(read_codecs(extent, state, loaded));
-  LONGHAUL_TRY(extent == Extent::kReplica ? read_own(state, loaded) : Done{});
+  const bool has_position = has_local_steps(loaded.plan.merge) && !options_.averages_in_place;
+  LONGHAUL_TRY(extent == Extent::kReplica ? read_own(state, has_position, loaded) : Done{});
   return loaded;
 }
 

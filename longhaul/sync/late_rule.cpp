@@ -72,12 +72,13 @@ class LateRule final : public MergeRule {
         optimizer_(optimizer),
         workers_(workers),
         unmerged_(std::move(unmerged)) {
-    if (options_.computes) {
+    const bool is_stored = options_.computes && !options_.averages_in_place;
+    if (is_stored) {
       stored_ = std::move(shared);
     } else if (!shared.empty()) {
       std::ranges::copy(shared, parameters_.begin());
     }
-    shared_ = options_.computes ? std::span(stored_) : parameters_;
+    shared_ = is_stored ? std::span(stored_) : parameters_;
   }
 
   ByteBuffer take(const Part& part, Codec& codec, TakeOptions request) override {
@@ -119,6 +120,7 @@ class LateRule final : public MergeRule {
   // Where neither the mean nor the replica's own message has anything, no bit changes: so it does
   // not matter in which form the mean comes.
   void merge(std::size_t step, const Part& part, const Mean& mean) override {
+    if (!mean.in_place.empty()) return unmerged_.remove(mean.round);  // x is the mean
     const UnmergedMessage& own = unmerged_.oldest(mean.round);
     const float factor =
         own.unit == Unit::kMove ? 1.0F : move_of_gradient(options_.optimizer, options_.lr.at(step));
@@ -169,7 +171,7 @@ class LateRule final : public MergeRule {
 
   [[nodiscard]] std::vector<float> residual() const override {
     std::vector<float> rest;
-    if (!options_.computes) return rest;
+    if (stored_.empty()) return rest;
     rest.resize(shared_.size());
     for (const Part& part : unmerged_.parts()) {
       const std::vector<WeightedPayload> announced = unmerged_.of(part);
@@ -249,7 +251,8 @@ class LateRule final : public MergeRule {
   }
 
   EngineOptions options_;
-  std::vector<float> stored_;  // empty where nobody computes: then x is the shared model
+  // Empty where nobody computes, or means are formed in place: then x is the shared model.
+  std::vector<float> stored_;
   std::span<float> shared_;
   std::span<float> parameters_;  // x
   Optimizer& optimizer_;

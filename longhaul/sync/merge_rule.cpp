@@ -27,7 +27,7 @@ class OptimizerRule final : public MergeRule {
                 Workers& workers)
       : lr_(options.lr),
         kept_(options.recipe.kept_residual()),
-        residual_(options.computes ? parameters.size() : 0),
+        residual_(options.computes && !options.averages_in_place ? parameters.size() : 0),
         parameters_(parameters),
         optimizer_(optimizer),
         workers_(workers) {}
@@ -61,7 +61,7 @@ class OptimizerRule final : public MergeRule {
  private:
   LrSchedule lr_;
   float kept_;
-  Floats residual_;  // of gradients; empty where nobody computes
+  Floats residual_;  // of gradients; empty where nobody computes, or means are formed in place
   std::span<float> parameters_;
   Optimizer& optimizer_;  // of the means, the same on all replicas
   Workers& workers_;
@@ -200,13 +200,14 @@ std::unique_ptr<MergeRule> make_merge_rule(const EngineOptions& options,
       merge == Merge::kLate || merge == Merge::kOuter || merge == Merge::kOptimizer;
   LONGHAUL_CHECK(has_parts || parts_of(options, shared.size()).size() == 1);
   const auto start = [&] { return Floats(shared.begin(), shared.end()); };
+  const bool stores_shared = options.computes && !options.averages_in_place;
   switch (merge) {
     case Merge::kOptimizer:
       return std::make_unique<OptimizerRule>(options, parameters, optimizer, workers);
     case Merge::kOwnStep:
       return std::make_unique<OwnStepRule>(options, shared, parameters, workers);
     case Merge::kLate:
-      return make_late_rule(options, options.computes ? start() : Floats(), parameters, optimizer,
+      return make_late_rule(options, stores_shared ? start() : Floats(), parameters, optimizer,
                             workers, Unmerged(shared.size(), parts_of(options, shared.size())));
     case Merge::kAhead:
       return make_ahead_rule(options, start(), parameters, optimizer, workers,

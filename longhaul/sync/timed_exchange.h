@@ -40,6 +40,7 @@ class TimedExchange final : public Exchange {
     if (mean.ok()) note_merged({.round = round, .arrived = mean->arrived, .merged = end});
     return mean;
   }
+  [[nodiscard]] bool averages_in_place() const override { return exchange_.averages_in_place(); }
 
   // Each since its last call.
   [[nodiscard]] Seconds take_waited() { return std::exchange(waited_, Seconds{}); }

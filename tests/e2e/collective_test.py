@@ -78,6 +78,10 @@ class Rank:
         return [event for event in self.events if event["event"] == name]
 
 
+# A model of more than one layer, and a short run. The settings of a rank and of the lab.
+LAYERS = ("--set", "model.name=mlp", "--set", "train.lr=0.02", "--set", "train.steps=20")
+
+
 class CollectiveCommand(CommandTest):
     def start(self, size, *arguments, environment=torchrun):
         port = free_port()
@@ -132,6 +136,48 @@ class SameBits(CollectiveCommand):
             self.assertTrue(ranks[0].of("evaluation"))
 
 
+class AllReduce(CollectiveCommand):
+    def test_gradients_of_two_equal_ranks_end_with_the_digest_of_the_lab(self):
+        for recipe, digest in self.lab(2, "d-sgd,wfbp", *LAYERS).items():
+            with self.subTest(recipe=recipe):
+                self.assertEqual(self.finish(self.start(2, "--recipe", recipe, "--all-reduce", *LAYERS)), digest)
+
+    def test_a_run_ends_with_one_model_and_again_with_the_same(self):
+        digests = {self.finish(self.start(4, "--recipe", "plsgd-enp", "--all-reduce", *LAYERS)) for _ in range(2)}
+        self.assertEqual(len(digests), 1)
+        self.finish(self.start(2, "--recipe", "local-sgd", "--all-reduce", *LAYERS))
+
+    def test_dreamddp_learns_as_much_as_with_gathered_updates(self):
+        scores = []
+        for way in ((), ("--all-reduce",)):
+            ranks = self.start(2, "--recipe", "dreamddp", *LAYERS, "--set", "train.steps=200", *way)
+            self.finish(ranks)
+            scores.append(ranks[0].of("evaluation")[-1]["accuracy"])
+        self.assertGreater(scores[0], 0.6)
+        self.assertAlmostEqual(scores[0], scores[1], delta=0.03)
+
+    def test_all_ranks_must_ask_for_it(self):
+        port = free_port()
+        ranks = [Rank(self.directory, ("--collective", "smoke", "--set", "replica.count=1", "--recipe", "d-sgd",
+                                       *(("--all-reduce",) if rank else ())), torchrun(rank, 2, port))
+                 for rank in range(2)]
+        for rank in ranks:
+            self.assertEqual(rank.wait(), 1)
+            self.assertIn("rank 1 has another scenario, recipe, seed", rank.errors)
+
+    def test_recipes_that_it_cannot_average_are_refused(self):
+        for recipe, why in (("static", "sums dense/fp32, not top_k/bf16"), ("dreamddp-late", "takes no delay"),
+                            ("pipe-sgd", "takes no delay"), ("diloco:period_steps=4", "needs merge rule late or optimizer"),
+                            ("auto", "sums dense/fp32")):
+            with self.subTest(recipe=recipe):
+                self.assert_refused(self.longhaul("train", "--collective", "smoke", "--recipe", recipe, "--all-reduce"),
+                                    "--all-reduce", why)
+
+    def test_without_a_collective_there_is_none(self):
+        self.assert_refused(self.longhaul("train", "--hub", "127.0.0.1:1", "--name", "a", "--all-reduce"),
+                            "--all-reduce")
+
+
 class Killed(CollectiveCommand):
     def kill(self, number):
         ranks = self.start(4, "--recipe", "static", "--set", "train.steps=1000000")
@@ -160,9 +206,9 @@ class Resuming(CollectiveCommand):
     STEPS = ("--set", "train.steps=120")
     KEEPING = ("--checkpoint", "kept", "--checkpoint-every", 10)
 
-    def kill_between(self, recipe):
+    def kill_between(self, recipe, *arguments):
         """Rank 1 is killed when its newest checkpoint is one older than that of rank 0."""
-        ranks = self.start(2, "--recipe", recipe, *self.STEPS, *SAME_PACE, "--paced", *self.KEEPING)
+        ranks = self.start(2, "--recipe", recipe, *self.STEPS, *SAME_PACE, "--paced", *self.KEEPING, *arguments)
         step = ranks[0].await_event("checkpoint", step=20)["step"]
         ranks[1].process.kill()
         self.assertEqual(ranks[0].wait(), 1)
@@ -185,6 +231,23 @@ class Resuming(CollectiveCommand):
                 self.assertEqual(len(starts), 1)
                 self.assertLess(starts.pop(), step + 10)
                 self.assertTrue(all(event["resumed"] for rank in ranks for event in rank.of("started")))
+
+    def test_means_in_place_go_on_too(self):
+        way = ("--all-reduce", "--set", "model.name=mlp")
+        for recipe in ("wfbp", "plsgd-enp"):
+            with self.subTest(recipe=recipe):
+                whole = self.finish(self.start(2, "--recipe", recipe, *self.STEPS, *SAME_PACE, *way))
+                self.kill_between(recipe, *way)
+                resumed = (*self.STEPS, *SAME_PACE, *self.KEEPING, "--resume")
+                self.assertEqual(self.finish(self.start(2, "--recipe", recipe, *resumed, *way)), whole)
+
+    def test_a_checkpoint_of_gathered_updates_is_none_of_means_in_place(self):
+        self.kill_between("local-sgd")
+        ranks = self.start(2, "--recipe", "local-sgd", *self.STEPS, *SAME_PACE, *self.KEEPING, "--resume",
+                           "--all-reduce")
+        for rank in ranks:
+            self.assertEqual(rank.wait(), 1)
+            self.assertIn("means", rank.errors)
 
     def test_a_checkpoint_that_is_gone_is_missed_by_name(self):
         self.kill_between("static")

@@ -68,7 +68,7 @@ TEST(AutoLayers, TravelWhereThatIsPredictedToBeFaster) {
     EXPECT_EQ(decision.plan, layers.time() < whole.time() ? layers.plan : whole.plan);
     if (!decision.plan.schedule.empty()) ++by_layer;
     const LayerTimeline timeline =
-        timeline_of(layers.plan, even_layers(), replicas, sizes_of_four());
+        timeline_of(layers.plan, {.parts = even_layers()}, replicas, sizes_of_four());
     EXPECT_EQ(layers.step_time.count(), timeline.step_time.count());
   }
   EXPECT_GT(by_layer, 5);

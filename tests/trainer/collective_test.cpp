@@ -4,143 +4,26 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <functional>
-#include <random>
-#include <thread>
-
-#include "longhaul/sync/learner_step.h"
 #include "tests/codec/checked.h"
-#include "tests/sync/random_runs.h"
-#include "tests/trainer/threads_gather.h"
+#include "tests/trainer/rank_run.h"
 
 namespace longhaul::trainer {
 namespace {
 
 using longhaul::testing::Cluster;
+using longhaul::testing::kRankSteps;
+using longhaul::testing::kRankWeights;
 using longhaul::testing::kRunElements;
+using longhaul::testing::on_all_ranks;
 using longhaul::testing::QuadraticWorkload;
+using longhaul::testing::RankResult;
+using longhaul::testing::RankRun;
+using longhaul::testing::result_of;
+using longhaul::testing::run_all;
+using longhaul::testing::setup_for;
+using longhaul::testing::test_name_of;
 using longhaul::testing::ThreadsGather;
 using ::testing::HasSubstr;
-
-const std::vector<float> kWeights{1.0F, 2.5F, 0.5F};
-constexpr std::uint64_t kSteps = 24;
-
-// Another time on every rank, and every look at it takes a while.
-class UnevenClock final : public Clock {
- public:
-  explicit UnevenClock(std::size_t rank) : tick_us_(50 + 37 * static_cast<int>(rank)) {}
-  [[nodiscard]] TimePoint now() const override {
-    return TimePoint{} + std::chrono::microseconds(tick_us_ * ++looks_);
-  }
-
- private:
-  int tick_us_;
-  mutable std::atomic<int> looks_{1};
-};
-
-EngineOptions setup_for(const Recipe& recipe) {
-  std::mt19937_64 random(recipe.name.size());
-  EngineOptions options = longhaul::testing::random_run_options(recipe, random);
-  options.replicas = kWeights.size();
-  return options;
-}
-
-struct RankResult {
-  std::uint64_t parameters = 0;
-  std::uint64_t shared = 0;
-  std::uint64_t residual = 0;
-  std::vector<Plan> plans;
-  bool operator==(const RankResult&) const = default;
-};
-
-RankResult result_of(Learner& learner, const Engine& engine) {
-  return {.parameters = digest_of(learner.parameters()),
-          .shared = digest_of(engine.shared()),
-          .residual = digest_of(engine.residual())};
-}
-
-// One rank of a run: engine and learner over a collective.
-class RankRun {
- public:
-  RankRun(EngineOptions options, std::size_t rank, const AllGather& gather,
-          const State* from = nullptr)
-      : clock_(rank) {
-    options.slot = rank;
-    QuadraticWorkload workload(kRunElements);
-    learner_ = workload.make_learner(rank);
-    Result<std::unique_ptr<Collective>> made = Collective::start({.engine = options,
-                                                                  .elements = kRunElements,
-                                                                  .weights = kWeights,
-                                                                  .steps = kSteps,
-                                                                  .computing = Seconds(0.01)},
-                                                                 gather, clock_);
-    LONGHAUL_CHECK(made.ok());
-    collective_ = std::move(made).value();
-    options.recipe.plan = *collective_->first_plan(Deadline::max()).value();
-    engine_ = std::make_unique<Engine>(options, learner_->parameters(), *collective_, workers_);
-    if (from == nullptr) return;
-    LONGHAUL_CHECK(engine_->load(*from).ok() && learner_->load(*from).ok() &&
-                   collective_->load(*from).ok());
-  }
-
-  void run_until(std::uint64_t step) {
-    while (engine_->steps_done() < step) {
-      compute_and_submit(*learner_, *engine_);
-      LONGHAUL_CHECK(engine_->end_step().ok());
-      collective_->report({.computing = Seconds(0.004 * static_cast<double>(step % 3 + 1))});
-      kept_by_all.push_back(collective_->kept_by_all());
-      common_time.push_back(collective_->common_time().count());
-      for (const auto& [round, decision] : collective_->take_decisions())
-        plans_.push_back(decision.plan);
-    }
-  }
-
-  State save() {
-    for (const RoundId& round : engine_->in_flight())
-      LONGHAUL_CHECK(collective_->await(round, Deadline::max()).ok());
-    State state = engine_->save();
-    learner_->save(state);
-    collective_->save(state);
-    return state;
-  }
-
-  RankResult finish() {
-    LONGHAUL_CHECK(engine_->drain().ok());
-    RankResult result = result_of(*learner_, *engine_);
-    result.plans = plans_;
-    return result;
-  }
-
-  [[nodiscard]] Collective& collective() { return *collective_; }
-  std::vector<std::uint64_t> kept_by_all;
-  std::vector<double> common_time;
-
- private:
-  UnevenClock clock_;
-  Workers workers_;
-  std::unique_ptr<Learner> learner_;
-  std::unique_ptr<Collective> collective_;
-  std::unique_ptr<Engine> engine_;
-  std::vector<Plan> plans_;
-};
-
-void on_all_ranks(const std::function<void(std::size_t)>& what) {
-  std::vector<std::jthread> threads;
-  for (std::size_t rank = 0; rank < kWeights.size(); ++rank)
-    threads.emplace_back([&what, rank] { what(rank); });
-}
-
-std::vector<RankResult> run_all(const EngineOptions& options) {
-  ThreadsGather gather(kWeights.size());
-  std::vector<RankResult> results(kWeights.size());
-  on_all_ranks([&](std::size_t rank) {
-    RankRun run(options, rank, gather.of(rank));
-    run.run_until(kSteps);
-    results[rank] = run.finish();
-  });
-  return results;
-}
 
 std::vector<Recipe> fixed_recipes() {
   std::vector<Recipe> fixed;
@@ -149,23 +32,16 @@ std::vector<Recipe> fixed_recipes() {
   return fixed;
 }
 
-std::string name_of_recipe(const ::testing::TestParamInfo<Recipe>& info) {
-  std::string name(info.param.name);
-  std::ranges::replace_if(
-      name, [](char c) { return std::isalnum(c) == 0; }, '_');
-  return name;
-}
-
 class CollectiveRecipe : public ::testing::TestWithParam<Recipe> {};
 
 TEST_P(CollectiveRecipe, HasTheBitsOfTheSimulatedNetwork) {
   const EngineOptions options = setup_for(GetParam());
   QuadraticWorkload workload(kRunElements);
-  Cluster lab(options, workload, kWeights);
-  for (std::uint64_t step = 0; step < kSteps; ++step) lab.step();
+  Cluster lab(options, workload, kRankWeights);
+  for (std::uint64_t step = 0; step < kRankSteps; ++step) lab.step();
   lab.settle();
   const std::vector<RankResult> results = run_all(options);
-  for (std::size_t i = 0; i < kWeights.size(); ++i) {
+  for (std::size_t i = 0; i < kRankWeights.size(); ++i) {
     ASSERT_TRUE(lab.replicas[i].engine->drain().ok());
     EXPECT_EQ(results[i], result_of(*lab.replicas[i].learner, *lab.replicas[i].engine)) << i;
   }
@@ -174,25 +50,25 @@ TEST_P(CollectiveRecipe, HasTheBitsOfTheSimulatedNetwork) {
 TEST_P(CollectiveRecipe, GoesOnFromCheckpointsAsIfNothingHadHappened) {
   const EngineOptions options = setup_for(GetParam());
   const std::vector<RankResult> undisturbed = run_all(options);
-  ThreadsGather first(kWeights.size());
-  std::vector<State> saved(kWeights.size());
+  ThreadsGather first(kRankWeights.size());
+  std::vector<State> saved(kRankWeights.size());
   on_all_ranks([&](std::size_t rank) {
-    RankRun run(options, rank, first.of(rank));
+    RankRun run(options, rank, first);
     run.run_until(11);
     saved[rank] = run.save();
   });
-  ThreadsGather second(kWeights.size());
-  std::vector<RankResult> results(kWeights.size());
+  ThreadsGather second(kRankWeights.size());
+  std::vector<RankResult> results(kRankWeights.size());
   on_all_ranks([&](std::size_t rank) {
-    RankRun run(options, rank, second.of(rank), &saved[rank]);
-    run.run_until(kSteps);
+    RankRun run(options, rank, second, &saved[rank]);
+    run.run_until(kRankSteps);
     results[rank] = run.finish();
   });
   EXPECT_EQ(results, undisturbed);
 }
 
 INSTANTIATE_TEST_SUITE_P(FixedPlans, CollectiveRecipe, ::testing::ValuesIn(fixed_recipes()),
-                         name_of_recipe);
+                         [](const auto& test) { return test_name_of(test.param); });
 
 class CollectivePlans : public ::testing::TestWithParam<const char*> {};
 
@@ -205,7 +81,8 @@ TEST_P(CollectivePlans, AreEqualOnRanksThatMeasureDifferentTimes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Planners, CollectivePlans, ::testing::Values("auto", "deco"));
+INSTANTIATE_TEST_SUITE_P(Planners, CollectivePlans,
+                         ::testing::Values("auto", "deco"));
 
 TEST(CollectiveSizes, AreThoseOfAllOtherUpdates) {
   const RoundSizes sizes(parse_codec("top_k/bf16").value(), 10'000, 4, {}, WayDown::kForwarded);
@@ -215,21 +92,21 @@ TEST(CollectiveSizes, AreThoseOfAllOtherUpdates) {
 }
 
 TEST(CollectiveCheckpoints, TimeAndStepAreCommonToAllRanks) {
-  ThreadsGather gather(kWeights.size());
-  std::vector<std::vector<std::uint64_t>> kept(kWeights.size());
-  std::vector<std::vector<double>> times(kWeights.size());
+  ThreadsGather gather(kRankWeights.size());
+  std::vector<std::vector<std::uint64_t>> kept(kRankWeights.size());
+  std::vector<std::vector<double>> times(kRankWeights.size());
   on_all_ranks([&](std::size_t rank) {
-    RankRun run(setup_for(find_recipe("static").value()), rank, gather.of(rank));
+    RankRun run(setup_for(find_recipe("static").value()), rank, gather);
     run.run_until(8);
     run.collective().keep(rank == 1 ? 5 : 7);
-    run.run_until(kSteps);
+    run.run_until(kRankSteps);
     kept[rank] = run.kept_by_all;
     times[rank] = run.common_time;
   });
   EXPECT_EQ(kept[0].front(), 0U);
   EXPECT_EQ(kept[0].back(), 5U);
   EXPECT_GT(times[0].back(), times[0].front());
-  for (std::size_t rank = 1; rank < kWeights.size(); ++rank) {
+  for (std::size_t rank = 1; rank < kRankWeights.size(); ++rank) {
     EXPECT_EQ(kept[rank], kept[0]);
     EXPECT_EQ(times[rank], times[0]);
   }

@@ -1,12 +1,15 @@
-// Ranks as threads of one process: what they gather meets in memory.
+// Ranks as threads of one process: what they gather and sum meets in memory.
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "longhaul/base/mutex.h"
-#include "trainer/all_gather.h"
+#include "trainer/rank_calls.h"
 
 namespace longhaul::testing {
 
@@ -16,6 +19,20 @@ class ThreadsGather {
 
   [[nodiscard]] trainer::AllGather of(std::size_t rank) {
     return [this, rank](ByteView own) { return gather(rank, own); };
+  }
+
+  [[nodiscard]] trainer::AllReduce sum_of(std::size_t rank) {
+    return [this, rank](std::span<float> values) -> Status {
+      const std::span own = std::as_bytes(std::span<const float>(values));
+      const std::vector<ByteBuffer> all = LONGHAUL_TRY(gather(rank, own));
+      std::ranges::fill(values, 0.0F);
+      for (const ByteBuffer& one : all) {
+        std::vector<float> theirs(values.size());
+        std::memcpy(theirs.data(), one.data(), one.size());
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] += theirs[i];
+      }
+      return Done{};
+    };
   }
 
   // Every gather that is under way or comes later fails.

@@ -35,6 +35,11 @@ void add_collective_options(CLI::App& train, TrainCommandOptions& arguments) {
                   "With --collective: HOST:PORT of rank 0, where MASTER_ADDR and MASTER_PORT do "
                   "not say it")
       ->needs(collective);
+  train
+      .add_flag("--all-reduce", arguments.all_reduce,
+                "With --collective: average dense updates in place by all-reduce, in place of "
+                "gathering them; the bits are those of the process group")
+      ->needs(collective);
 }
 
 void add_place_options(CLI::App& train, TrainCommandOptions& arguments) {

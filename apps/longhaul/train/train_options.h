@@ -23,6 +23,7 @@ struct TrainCommandOptions {
   std::vector<std::string> settings;
   std::optional<std::uint64_t> seed;
   std::string rendezvous;
+  bool all_reduce = false;
   std::string invite;
   std::string hub;
   std::string name;
