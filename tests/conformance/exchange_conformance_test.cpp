@@ -285,9 +285,20 @@ std::vector<std::uint64_t> digests_of_run(const Connect& connect, const Recipe& 
   return digests;
 }
 
+// With a planner of layers: that recipe without it, so its layers are spread evenly over a period.
+std::vector<Recipe> recipes_with_fixed_plans() {
+  std::vector<Recipe> fixed;
+  for (Recipe recipe : all_recipes()) {
+    if (recipe.planner != PlannerKind::kNone && recipe.planner != PlannerKind::kLayers) continue;
+    recipe.planner = PlannerKind::kNone;
+    if (recipe.layers == LayerPolicy::kScheduledLate) recipe.plan.delay_steps = 2;
+    fixed.push_back(recipe);
+  }
+  return fixed;
+}
+
 TEST_P(ExchangeConformance, ARunHasTheSameBitsHoweverItIsConnected) {
-  for (const Recipe& recipe : all_recipes()) {
-    if (recipe.planner != PlannerKind::kNone) continue;
+  for (const Recipe& recipe : recipes_with_fixed_plans()) {
     EXPECT_EQ(digests_of_run(GetParam().second, recipe),
               digests_of_run(connected<LabPeers>, recipe))
         << recipe.name;

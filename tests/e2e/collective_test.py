@@ -117,6 +117,16 @@ class SameBits(CollectiveCommand):
                 with self.subTest(size=size, recipe=recipe):
                     self.assertEqual(self.finish(self.start(size, "--recipe", recipe)), digest)
 
+    def test_layers_that_travel_on_their_own_do_too(self):
+        for recipe, digest in self.lab(2, "wfbp,local-sgd-parts,plsgd-enp", *LAYERS).items():
+            with self.subTest(recipe=recipe):
+                self.assertEqual(self.finish(self.start(2, "--recipe", recipe, *LAYERS)), digest)
+
+    def test_a_schedule_that_follows_the_link_is_the_same_on_all_ranks(self):
+        for recipe in ("dreamddp", "dreamddp-late"):
+            with self.subTest(recipe=recipe):
+                self.finish(self.start(2, "--recipe", recipe, *LAYERS))
+
     def test_seed_settings_and_another_launcher_count_too(self):
         def srun(rank, size, _):
             return {"SLURM_PROCID": str(rank), "SLURM_NTASKS": str(size), "SLURM_LOCALID": str(rank)}

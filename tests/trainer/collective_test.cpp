@@ -23,12 +23,16 @@ using longhaul::testing::run_all;
 using longhaul::testing::setup_for;
 using longhaul::testing::test_name_of;
 using longhaul::testing::ThreadsGather;
+using longhaul::testing::with_fixed_schedule;
 using ::testing::HasSubstr;
 
 std::vector<Recipe> fixed_recipes() {
   std::vector<Recipe> fixed;
   for (const Recipe& recipe : all_recipes())
     if (recipe.planner == PlannerKind::kNone) fixed.push_back(recipe);
+  for (const char* name : {"local-sgd-parts", "plsgd-enp", "dreamddp"})
+    fixed.push_back(with_fixed_schedule(name));
+  fixed.push_back(with_fixed_schedule("dreamddp-late", 2));
   return fixed;
 }
 
@@ -82,7 +86,7 @@ TEST_P(CollectivePlans, AreEqualOnRanksThatMeasureDifferentTimes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Planners, CollectivePlans,
-                         ::testing::Values("auto", "deco"));
+                         ::testing::Values("auto", "deco", "dreamddp", "dreamddp-late"));
 
 TEST(CollectiveSizes, AreThoseOfAllOtherUpdates) {
   const RoundSizes sizes(parse_codec("top_k/bf16").value(), 10'000, 4, {}, WayDown::kForwarded);
