@@ -179,7 +179,7 @@ class CollectiveRun {
       if (!facts.ok()) return is_interrupted() ? Status(Done{}) : facts.error();
       if (facts->stance == Stance::kFinish) return Done{};
       if (facts->was_late) ++late_steps_;
-      const std::size_t done = replica_->engine().steps_done();
+      const std::uint64_t done = facts->step + 1;
       news_.step(*facts);
       if (done % job().scenario.eval.every == 0) LONGHAUL_TRY(offer_score());
       if (replica_->engine().has_diverged())

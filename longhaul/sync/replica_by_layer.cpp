@@ -89,8 +89,10 @@ Status Replica::end_open_step(Deadline deadline) {
   return ended.error().code == ErrorCode::kMismatch ? replace_state() : ended;
 }
 
-// A mean that is due is missing, so the round after it cannot have closed without this replica.
+// A mean that is due is missing, so the round after it cannot have closed without this replica. If
+// that mean is being formed in the gradient itself, no other gradient can be computed yet.
 bool Replica::is_ahead_of_means() {
+  if (options_.engine.averages_in_place && !has_local_steps(engine_->plan().merge)) return false;
   const std::uint64_t step = engine_->steps_done();
   const auto delay = static_cast<std::uint64_t>(engine_->plan().delay_steps);
   const auto& rounds = engine_->in_flight();
