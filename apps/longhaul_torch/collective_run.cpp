@@ -132,7 +132,8 @@ class CollectiveRun {
         Replica::Options{.engine = engine,
                          .workers = *workers_,
                          .clock = clock_,
-                         .step_time = arguments_.is_paced ? own.step_time : Seconds{}},
+                         .step_time = arguments_.is_paced ? own.step_time : Seconds{},
+                         .goes_on = [this] { return goes_on(); }},
         *learner_, *collective_, *collective_);
     LONGHAUL_TRY(checkpoint ? collective_->load(*checkpoint) : Done{});
     Status started = checkpoint ? replica_->resume(*checkpoint) : replica_->start(Deadline::max());
@@ -153,10 +154,14 @@ class CollectiveRun {
   auto patiently(Try what) -> decltype(what(Deadline())) {
     for (;;) {
       auto result = what(time_after(clock_.now(), kOneWait));
-      look_around();
       const bool is_late = !result.ok() && result.error().code == ErrorCode::kDeadline;
-      if (!is_late || is_interrupted()) return result;
+      if (!goes_on() || !is_late) return result;
     }
+  }
+
+  bool goes_on() {
+    look_around();
+    return !is_interrupted();
   }
 
   void look_around() {
