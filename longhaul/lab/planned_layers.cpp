@@ -23,6 +23,7 @@ Seconds communicating(const LayerTimeline& timeline, double period) {
 }  // namespace
 
 void fill_in_planned_layers(const Job& job, const LayerTable& layers, RunResult& run) {
+  if (!job.recipe.is_by_layer_with(run.plan)) return;
   const Result<EngineOptions> options = engine_options(job, layers);
   if (!options.ok()) return;
   const PlannerOptions planned = planner_options(*options);

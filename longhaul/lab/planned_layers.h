@@ -8,7 +8,7 @@
 
 namespace longhaul::lab {
 
-// Sets part_names, planned_hidden_share and planned_exposed of a run that has its plan and is by
+// Sets part_names, planned_hidden_share and planned_exposed of a run whose plan at the end is by
 // layer; of others nothing. The links are those of the scenario.
 void fill_in_planned_layers(const Job& job, const LayerTable& layers, RunResult& run);
 

@@ -155,6 +155,21 @@ TEST(Timekeeper, MeasuresTheHiddenShareThatTheScheduleWasPlannedFor) {
   }
 }
 
+// `auto` may go by layer, and does not where dense layers are too much for the link.
+TEST(Timekeeper, HasNoPartsWhereThePlanIsNotByLayer) {
+  Scenario scenario = layered_scenario();
+  for (ReplicaOptions& replica : scenario.replicas) replica.link.up = {.bytes_per_second = 2e4};
+  LayerTable layers;
+  for (const char* name : {"a.w", "b.w", "c.w", "d.w"})
+    layers.push_back({.name = name, .offset = layers.size() * kNumbers, .count = kNumbers});
+  longhaul::testing::QuadraticWorkload workload(layers);
+  Workers workers(1);
+  const RunResult run = lab::run(scenario, {.recipe = "auto"}, workload, workers).value();
+  ASSERT_TRUE(run.plan.schedule.empty());
+  EXPECT_TRUE(run.part_names.empty());
+  EXPECT_FALSE(run.planned_hidden_share);
+}
+
 // The part that a replica waits for is that of the mean that ends the wait.
 TEST(Timekeeper, TellsThePartOfEachWait) {
   LayerTable layers;
