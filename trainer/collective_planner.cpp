@@ -8,14 +8,20 @@ namespace {
 
 constexpr Seconds kLeastTransfer{1e-6};
 
+// Layers are gathered, or summed, one after the other: up and down do not overlap.
+PlannerOptions one_line(PlannerOptions options) {
+  options.is_one_way = options.kind == PlannerKind::kLayers;
+  return options;
+}
+
 }  // namespace
 
 CollectivePlanner::CollectivePlanner(const EngineOptions& options, std::size_t elements,
                                      Seconds computing)
-    : planner_(make_planner(planner_options(options),
+    : planner_(make_planner(one_line(planner_options(options)),
                             RoundSizes(options.recipe.codec, elements, options.replicas, {},
                                        WayDown::kForwarded, options.layers))),
-      is_all_reduce_(options.averages_in_place),
+      is_by_layer_(options.recipe.planner == PlannerKind::kLayers),
       plan_(options.recipe.plan),
       ranks_(options.replicas, Measured{.up = RateEstimator(kTrustedDuration),
                                         .down = RateEstimator(kTrustedDuration)}),
@@ -33,9 +39,9 @@ void CollectivePlanner::note(const std::vector<Turn>& turns) {
     measured.latency = round_trip / 2;
     if (turn.computing.count() > 0) measured.compute.add(turn.computing);
     if (turn.payload_bytes == 0) continue;
-    // A plan counts one payload up and those of the others down, one after the other; of an
-    // all-reduce the payload alone.
-    const double payloads = is_all_reduce_ ? 1.0 : static_cast<double>(turns.size());
+    // A plan counts one payload up and those of the others down, one after the other; a schedule of
+    // layers one payload on one line.
+    const double payloads = is_by_layer_ ? 1.0 : static_cast<double>(turns.size());
     const TransferSample sample{
         .bytes = payloads * static_cast<double>(turn.payload_bytes),
         .duration = std::max(turn.payload_time - round_trip, kLeastTransfer)};

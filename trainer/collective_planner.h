@@ -40,7 +40,7 @@ class CollectivePlanner {
   std::optional<Decision> adopt(std::optional<Decision> decision);
 
   std::unique_ptr<Planner> planner_;
-  bool is_all_reduce_;
+  bool is_by_layer_;
   Plan plan_;
   std::vector<Measured> ranks_;
   Seconds guess_;

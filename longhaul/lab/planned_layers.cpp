@@ -27,7 +27,7 @@ void fill_in_planned_layers(const Job& job, const LayerTable& layers, RunResult&
   const Result<EngineOptions> options = engine_options(job, layers);
   if (!options.ok()) return;
   const PlannerOptions planned = planner_options(*options);
-  if (planned.parts.layers.empty() || !job.recipe.is_by_layer_with(run.plan)) return;
+  if (planned.parts.layers.empty()) return;
   for (const LayerProfile::Layer& part : planned.parts.layers) run.part_names.push_back(part.name);
   const Recipe& recipe = job.recipe;
   const RoundSizes sizes(recipe.codec, run.parameters, run.replicas, {}, recipe.way_down(), layers);

@@ -32,8 +32,7 @@ PlannerOptions planner_options(const EngineOptions& options) {
           .seed = options.seed,
           .steps = options.lr.steps,
           .parts = planned_parts(options),
-          .policy = options.recipe.layers,
-          .is_one_way = options.averages_in_place};
+          .policy = options.recipe.layers};
 }
 
 std::unique_ptr<MeanCompressor> make_mean_compressor(const EngineOptions& options,

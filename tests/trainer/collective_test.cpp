@@ -95,6 +95,24 @@ TEST(CollectiveSizes, AreThoseOfAllOtherUpdates) {
   EXPECT_EQ(size.way, WayDown::kForwarded);
 }
 
+// Ranks gather one layer after the other: the whole model takes as long as all its layers.
+TEST(CollectiveSizes, LayersCrossOneLine) {
+  constexpr std::size_t kLarge = 1'000'000;
+  constexpr Seconds kGather{2.0};
+  EngineOptions options = setup_for(find_recipe("local-sgd-parts").value());
+  options.layers = {{.name = "a", .offset = 0, .count = kLarge}};
+  for (const std::size_t ranks : {2U, 4U}) {
+    options.replicas = ranks;
+    CollectivePlanner planner(options, kLarge, Seconds(1e-6));
+    for (int i = 0; i < 3; ++i)
+      planner.note(
+          std::vector<Turn>(ranks, {.payload_time = kGather, .payload_bytes = 4 * kLarge}));
+    const Decision decision = planner.first();
+    EXPECT_NEAR(decision.step_time.count() * decision.plan.period_steps, kGather.count(), 0.02)
+        << ranks;
+  }
+}
+
 TEST(CollectiveCheckpoints, TimeAndStepAreCommonToAllRanks) {
   ThreadsGather gather(kRankWeights.size());
   std::vector<std::vector<std::uint64_t>> kept(kRankWeights.size());
