@@ -246,7 +246,7 @@ def summary(results):
     for paper, claim, row, ours in CLAIMS:
         found = ours(results[row]["recipes"]) if row in results else "not run yet"
         lines.append(f"| {paper} | {claim} | {found} | [{row}](#{row}) |")
-    for claim in ("up to 13 points more accuracy than FedAvg", "3.37 times sooner than FedAvg with Top-K"):
+    for claim in ("up to 13 % more accuracy than FedAvg", "3.37 times sooner than FedAvg with Top-K"):
         lines.append(f"| BCRS and OPWA | {claim} | not built yet | |")
     return "\n".join(lines)
 
