@@ -39,6 +39,21 @@ BENCHMARK_CAPTURE(decide, deco, PlannerKind::kDeco)->Arg(2)->Arg(4)->Arg(8);
 BENCHMARK_CAPTURE(decide, auto, PlannerKind::kAuto) -> Arg(2) -> Arg(4) -> Arg(8);
 BENCHMARK_CAPTURE(decide, auto_on_slow_links, PlannerKind::kAuto, 5.4e4)->Arg(4)->Arg(8);
 
+// The decision with so many layers: the search for a schedule, and with it that for a ratio.
+void decide_with_layers(benchmark::State& state) {
+  LayerProfile parts;
+  for (std::int64_t i = 0; i < state.range(0); ++i)
+    parts.layers.push_back({.name = std::to_string(i),
+                            .forward = Seconds(1),
+                            .backward = Seconds(2),
+                            .bytes = 4.0 * 101'122 / static_cast<double>(state.range(0))});
+  const auto planner =
+      make_planner({.kind = PlannerKind::kAuto, .parts = parts}, RoundSizes(kTopBf16, 101'122, 4));
+  const Conditions replicas = links(4, static_cast<double>(state.range(1)) * 1e6);
+  for (auto _ : state) benchmark::DoNotOptimize(planner->first(replicas));
+}
+BENCHMARK(decide_with_layers)->ArgsProduct({{16, 64}, {5, 100}})->Unit(benchmark::kMillisecond);
+
 void tabulate(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(RoundSizes(kTopBf16, 124'000'000, 4));
 }

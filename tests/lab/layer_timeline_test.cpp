@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <random>
 #include <string>
 
@@ -116,6 +117,64 @@ TEST(LayerTimelineOfTheLab, IsThatOfTheTimelineFunction) {
   }
   EXPECT_GT(seen_swapped_ways, kRuns / 2);
   EXPECT_GT(seen_latency_on_the_line, kRuns / 2);
+}
+
+// Four replicas with a model of twelve even layers. A step carries `alpha` dense updates.
+Trial even_trial(double alpha) {
+  constexpr std::size_t kLayerElements = 4000;
+  constexpr Seconds kStep{0.05};
+  Trial trial{.recipe = "auto"};
+  for (std::size_t i = 0; i < 12; ++i) {
+    const std::string name = "layer" + std::to_string(i);
+    trial.layers.push_back(
+        {.name = name + ".weight", .offset = i * kLayerElements, .count = kLayerElements});
+    trial.scenario.layers.push_back(
+        {.name = name, .forward = Seconds(0.1), .backward = Seconds(0.2)});
+  }
+  trial.scenario.train.steps = 200;
+  trial.scenario.train.lr = 1e-3;
+  trial.scenario.eval.every = 1'000'000;
+  trial.scenario.target.value = 2;
+  ReplicaOptions replica{.step_time = kStep};
+  replica.link.up = {.bytes_per_second = alpha * 48e3 * sizeof(float) / kStep.count()};
+  replica.link.down = replica.link.up;
+  replica.link.latency = kStep * 0.001;
+  trial.scenario.replicas.assign(4, replica);
+  return trial;
+}
+
+RunResult run_of(const Trial& trial) {
+  longhaul::testing::QuadraticWorkload workload(trial.layers);
+  Workers workers(1);
+  return lab::run(trial.scenario, {.recipe = trial.recipe}, workload, workers).value();
+}
+
+TEST(AutoOfTheLab, SendsLayersByThemselvesOnAFastLink) {
+  const RunResult run = run_of(even_trial(40));
+  ASSERT_FALSE(run.plan.schedule.empty());
+  EXPECT_EQ(run.plan.keep_ratio, 1);
+  ASSERT_EQ(run.plans.size(), 1U);
+  EXPECT_NEAR(step_time_of(run) / run.plans[0].predicted_step_time, 1, 0.01);
+}
+
+TEST(AutoOfTheLab, CompressesTheWholeModelOnASlowLink) {
+  const RunResult run = run_of(even_trial(0.1));
+  EXPECT_TRUE(run.plan.schedule.empty());
+  EXPECT_LT(run.plan.keep_ratio, 0.2);
+}
+
+// The lab itself refuses replicas that end with different models.
+TEST(AutoOfTheLab, GoesFromLayersToTheWholeModelWhenTheLinkFalls) {
+  Trial trial = even_trial(0.4);  // its mean: 100 in the first seconds, then 0.1
+  const std::string file = ::testing::TempDir() + "falling_link.csv";
+  std::ofstream(file) << "t_s,mbps\n0,1000\n3,1\n1000,1\n";
+  for (ReplicaOptions& replica : trial.scenario.replicas) replica.link.trace = file;
+  trial.scenario.train.steps = 400;
+  const RunResult run = run_of(trial);
+  ASSERT_GE(run.plans.size(), 2U);
+  EXPECT_FALSE(run.plans.front().plan.schedule.empty());
+  EXPECT_TRUE(run.plan.schedule.empty());
+  EXPECT_LT(run.plan.keep_ratio, 0.5);
 }
 
 }  // namespace
