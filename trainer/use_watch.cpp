@@ -15,10 +15,31 @@ namespace {
 
 using BeforeUse = std::function<void(std::size_t first, std::size_t count)>;
 
+class UseWatch;
+
+// Torch's callbacks are plain functions, so they find their watch by thread.
+thread_local UseWatch* watch_of_thread = nullptr;
+
+std::unique_ptr<at::ObserverContext> before_operation(const at::RecordFunction& operation);
+
+// Watches the operations that this thread calls while it lives; operations inside other operations
+// count too.
 class UseWatch {
  public:
   UseWatch(const LayerTable& layers, const torch::Tensor& values, const BeforeUse& before_use)
-      : layers_(layers), values_(values), before_use_(before_use), told_(layers.size(), false) {}
+      : layers_(layers), values_(values), before_use_(before_use), told_(layers.size(), false) {
+    LONGHAUL_CHECK(watch_of_thread == nullptr);
+    watch_of_thread = this;
+    handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(before_operation)
+                                             .needsInputs(true)
+                                             .scopes({at::RecordScope::FUNCTION}));
+  }
+  ~UseWatch() {
+    at::removeCallback(handle_);
+    watch_of_thread = nullptr;
+  }
+  UseWatch(const UseWatch&) = delete;
+  UseWatch& operator=(const UseWatch&) = delete;
 
   // Torch swallows exceptions of its callbacks, so the first one is kept.
   void note(const c10::IValue& input) {
@@ -62,47 +83,20 @@ class UseWatch {
   const BeforeUse& before_use_;
   std::vector<bool> told_;
   std::exception_ptr failure_;
+  at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
 };
-
-// Torch's callbacks are plain functions, so they find their watch by thread.
-thread_local UseWatch* watch_of_thread = nullptr;
 
 std::unique_ptr<at::ObserverContext> before_operation(const at::RecordFunction& operation) {
   for (const c10::IValue& input : operation.inputs()) watch_of_thread->note(input);
   return nullptr;
 }
 
-// Watches the operations that this thread calls while it lives; operations inside other operations
-// count too.
-class ThreadWatched {
- public:
-  explicit ThreadWatched(UseWatch& watch) {
-    LONGHAUL_CHECK(watch_of_thread == nullptr);
-    watch_of_thread = &watch;
-    handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(before_operation)
-                                             .needsInputs(true)
-                                             .scopes({at::RecordScope::FUNCTION}));
-  }
-  ~ThreadWatched() {
-    at::removeCallback(handle_);
-    watch_of_thread = nullptr;
-  }
-  ThreadWatched(const ThreadWatched&) = delete;
-  ThreadWatched& operator=(const ThreadWatched&) = delete;
-
- private:
-  at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
-};
-
 }  // namespace
 
 void watch_uses(const LayerTable& layers, const torch::Tensor& values,
                 const std::function<void()>& forward, const BeforeUse& before_use) {
   UseWatch watch(layers, values, before_use);
-  {
-    const ThreadWatched watched(watch);
-    forward();
-  }
+  forward();
   watch.rethrow();
 }
 

@@ -152,12 +152,8 @@ Result<EngineOptions> engine_options(const Job& job, const LayerTable& layers) {
                        std::string(recipe.name)};
     final_average = train.steps - 1;
   }
-  LayerProfile times;
-  for (const LayerOptions& layer : job.scenario.layers)
-    times.layers.push_back(
-        {.name = layer.name, .forward = layer.forward, .backward = layer.backward});
   const bool has_parts = job.recipe.is_by_layer || job.recipe.may_go_by_layer;
-  if (has_parts && !layers.empty()) (void)LONGHAUL_TRY(layer_times(layers, times));
+  if (has_parts && !layers.empty()) (void)LONGHAUL_TRY(layer_times(layers, job.scenario.times));
   return EngineOptions{.recipe = job.recipe,
                        .optimizer = {.kind = train.optimizer,
                                      .momentum = static_cast<float>(train.momentum),
@@ -169,7 +165,7 @@ Result<EngineOptions> engine_options(const Job& job, const LayerTable& layers) {
                        .clip = train.clip,
                        .seed = job.seed,
                        .layers = layers,
-                       .times = std::move(times),
+                       .times = job.scenario.times,
                        .final_average = final_average,
                        .replicas = job.scenario.replicas.size()};
 }

@@ -240,7 +240,7 @@ Status Parser::add_layers() {
   for (const std::vector<Assignment>& own : layers_) {
     draft_.layer = {};
     LONGHAUL_TRY(apply(own));
-    draft_.scenario.layers.push_back(draft_.layer);
+    draft_.scenario.times.layers.push_back(draft_.layer);
   }
   return Done{};
 }

@@ -13,6 +13,7 @@
 
 #include "longhaul/base/result.h"
 #include "longhaul/base/units.h"
+#include "longhaul/plan/layer_profile.h"
 #include "longhaul/sync/lr_schedule.h"
 #include "longhaul/sync/optimizer.h"
 #include "longhaul/sync/target.h"
@@ -93,15 +94,6 @@ struct ReplicaOptions {
   double weight = 1;
 };
 
-// One layer of the model, from a table [[layer]]: its share of a step's time. Layers stand in
-// backward order, the output side first; `name` is the part of its tensors' names before the last
-// dot.
-struct LayerOptions {
-  std::string name;
-  Seconds forward{};
-  Seconds backward{};
-};
-
 // Keys of [recipe.NAME], which win over the row of the recipe and lose against the command line.
 struct RecipeOptions {
   std::optional<double> keep_ratio;
@@ -124,7 +116,10 @@ struct Scenario {
   EvalOptions eval;
   TargetOptions target;
   std::vector<ReplicaOptions> replicas;
-  std::vector<LayerOptions> layers;  // may be empty; then layers take times by their sizes
+  // Tables [[layer]]: the shares that layers have of a step's time, in backward order. A name is
+  // the part of its tensors' names before the last dot. Without tables layers take times by their
+  // sizes.
+  LayerProfile times;
   std::vector<std::string> recipes;  // what `lab` runs when no recipe is named; may be empty
   std::map<std::string, RecipeOptions> overrides;  // by recipe
   std::string search;  // settings that a search put over the file: "train.lr=0.05"; empty: none

@@ -65,15 +65,15 @@ Error misfit(const std::string& where, const std::string& what) {
 }
 
 Status check_layers(const Scenario& scenario, const std::string& file_name) {
+  const std::vector<LayerProfile::Layer>& layers = scenario.times.layers;
   Seconds all{};
-  for (const LayerOptions& layer : scenario.layers) {
+  for (const LayerProfile::Layer& layer : layers) {
     if (layer.name.empty()) return misfit(file_name, "layer.name: expected a name, got none");
-    const auto is_same = [&](const LayerOptions& other) { return other.name == layer.name; };
-    if (std::ranges::count_if(scenario.layers, is_same) > 1)
+    if (std::ranges::count(layers, layer.name, &LayerProfile::Layer::name) > 1)
       return misfit(file_name, "layer.name: \"" + layer.name + "\" occurs twice");
     all += layer.forward + layer.backward;
   }
-  if (scenario.layers.empty() || all > Seconds(0)) return Done{};
+  if (layers.empty() || all > Seconds(0)) return Done{};
   return misfit(file_name, "layer: expected a time above 0 in one of the tables, got none");
 }
 

@@ -34,7 +34,7 @@ struct Draft {
   LinkOptions link;
   ReplicaOptions replica;
   std::size_t replica_count = 1;
-  LayerOptions layer;
+  LayerProfile::Layer layer;
   RecipeOptions recipe;
 };
 

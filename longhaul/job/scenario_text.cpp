@@ -78,7 +78,7 @@ std::string scenario_toml(const Scenario& scenario) {
     for (const std::string& recipe : scenario.recipes) text += recipe_comment(scenario, recipe);
   }
   text += replica_tables(keys, draft.scenario.replicas);
-  for (const LayerOptions& layer : scenario.layers) {
+  for (const LayerProfile::Layer& layer : scenario.times.layers) {
     draft.layer = layer;
     text += "\n[[layer]]\n" + table_lines(keys, "layer", draft);
   }

@@ -19,6 +19,7 @@ constexpr double kNoGain = 1e-12;  // relative to a step's computing
 constexpr std::int64_t kSearchTrips = 3'000'000;
 
 using Set = std::vector<std::uint32_t>;
+using Some = std::optional<std::uint32_t>;  // a layer, or none
 
 // The sets with a round come last: a period is over with its last round.
 LayerSteps in_order(LayerSteps steps) {
@@ -26,61 +27,46 @@ LayerSteps in_order(LayerSteps steps) {
   return steps;
 }
 
-// The best sets of few layers: the same recursion as for consecutive ones, over subsets.
-class SubsetSearch {
- public:
-  explicit SubsetSearch(const LayerCosts& costs)
-      : exposed_(std::size_t{1} << costs.layers().size()) {
-    Set layers;
-    for (std::size_t mask = 0; mask < exposed_.size(); ++mask)
-      exposed_[mask] = costs.exposed(layers_of(mask));
-  }
+Set layers_of(std::size_t mask) {
+  Set layers;
+  for (std::uint32_t layer = 0; mask >> layer != 0; ++layer)
+    if ((mask >> layer & 1U) != 0) layers.push_back(layer);
+  return layers;
+}
 
-  [[nodiscard]] LayerSteps best(std::size_t period_steps) const {
-    const std::size_t masks = exposed_.size();
-    std::vector<Seconds> best(masks, kNever);  // of the sets of the steps until now
-    best[0] = Seconds(0);
-    std::vector<std::vector<std::size_t>> last(period_steps, std::vector<std::size_t>(masks));
-    for (std::vector<std::size_t>& chosen : last) {
-      std::vector<Seconds> next(masks, kNever);
-      for (std::size_t mask = 0; mask < masks; ++mask) {
-        // All subsets of the mask, from itself down to the empty one.
-        for (std::size_t set = mask;; set = (set - 1) & mask) {
-          const Seconds sum = best[mask ^ set] + exposed_[set];
-          if (sum < next[mask]) {
-            next[mask] = sum;
-            chosen[mask] = set;
-          }
-          if (set == 0) break;
+// The best sets of few layers: the same recursion as for consecutive ones, over subsets. A subset
+// is the mask of its layers.
+LayerSteps best_subsets(const LayerCosts& costs, std::size_t period_steps) {
+  const std::size_t masks = std::size_t{1} << costs.layers().size();
+  std::vector<Seconds> exposed;
+  for (std::size_t mask = 0; mask < masks; ++mask)
+    exposed.push_back(costs.exposed(layers_of(mask)));
+  std::vector<Seconds> best(masks, kNever);  // of the sets of the steps until now
+  best[0] = Seconds(0);
+  std::vector<std::vector<std::size_t>> last(period_steps, std::vector<std::size_t>(masks));
+  for (std::vector<std::size_t>& chosen : last) {
+    std::vector<Seconds> next(masks, kNever);
+    for (std::size_t mask = 0; mask < masks; ++mask) {
+      // All subsets of the mask, from itself down to the empty one.
+      for (std::size_t set = mask;; set = (set - 1) & mask) {
+        const Seconds sum = best[mask ^ set] + exposed[set];
+        if (sum < next[mask]) {
+          next[mask] = sum;
+          chosen[mask] = set;
         }
+        if (set == 0) break;
       }
-      best = std::move(next);
     }
-    LayerSteps steps(period_steps);
-    std::size_t left = masks - 1;
-    for (std::size_t step = period_steps; step-- > 0;) {
-      steps[step] = layers_of(last[step][left]);
-      left ^= last[step][left];
-    }
-    return in_order(std::move(steps));
+    best = std::move(next);
   }
-
- private:
-  static Set layers_of(std::size_t mask) {
-    Set layers;
-    for (std::uint32_t layer = 0; mask >> layer != 0; ++layer)
-      if ((mask >> layer & 1U) != 0) layers.push_back(layer);
-    return layers;
+  LayerSteps steps(period_steps);
+  std::size_t left = masks - 1;
+  for (std::size_t step = period_steps; step-- > 0;) {
+    steps[step] = layers_of(last[step][left]);
+    left ^= last[step][left];
   }
-
-  std::vector<Seconds> exposed_;
-};
-
-// A change of one set: a layer that leaves it and one that comes.
-struct Change {
-  std::optional<std::uint32_t> without;
-  std::optional<std::uint32_t> with;
-};
+  return in_order(std::move(steps));
+}
 
 // Moves layers between steps, and swaps them, as long as that exposes less.
 class LocalSearch {
@@ -119,7 +105,7 @@ class LocalSearch {
   Set helpful(std::size_t from) {
     Set layers;
     for (const std::uint32_t layer : steps_[from]) {
-      if (exposed_with(steps_[from], {.without = layer}, exposed_[from]) < exposed_[from])
+      if (exposed_with(steps_[from], layer, {}, exposed_[from]) < exposed_[from])
         layers.push_back(layer);
     }
     return layers;
@@ -128,7 +114,7 @@ class LocalSearch {
   bool move_out(std::size_t from) {
     for (const std::uint32_t layer : helpful(from)) {
       for (std::size_t to = 0; to < steps_.size(); ++to) {
-        if (to != from && try_change(from, to, {.without = layer}, {.with = layer})) return true;
+        if (to != from && try_swap(from, to, layer, {})) return true;
       }
     }
     return false;
@@ -139,30 +125,30 @@ class LocalSearch {
       for (std::size_t to = 0; to < steps_.size(); ++to) {
         if (to == from) continue;
         for (const std::uint32_t other : Set(steps_[to])) {
-          if (try_change(from, to, {.without = layer, .with = other},
-                         {.without = other, .with = layer}))
-            return true;
+          if (try_swap(from, to, layer, other)) return true;
         }
       }
     }
     return false;
   }
 
-  bool try_change(std::size_t from, std::size_t to, const Change& here, const Change& there) {
+  // Moves `layer` from one step to another if that is a gain; in exchange for `other`, if given.
+  bool try_swap(std::size_t from, std::size_t to, std::uint32_t layer, Some other) {
     const Seconds old = exposed_[from] + exposed_[to] - least_gain();
-    const Seconds at_from = exposed_with(steps_[from], here, old);
+    const Seconds at_from = exposed_with(steps_[from], layer, other, old);
     if (at_from >= old) return false;
-    const Seconds at_to = exposed_with(steps_[to], there, old - at_from);
+    const Seconds at_to = exposed_with(steps_[to], other, layer, old - at_from);
     if (at_from + at_to >= old) return false;
-    apply(steps_[from], here);
-    apply(steps_[to], there);
+    replace(steps_[from], layer, other);
+    replace(steps_[to], other, layer);
     exposed_[from] = at_from;
     exposed_[to] = at_to;
     return true;
   }
 
-  // Returns `enough` or more as soon as that is certain.
-  Seconds exposed_with(const Set& set, const Change& change, Seconds enough) {
+  // The exposed time of the set without one layer and with another one. Returns `enough` or more as
+  // soon as that is certain.
+  Seconds exposed_with(const Set& set, Some without, Some with, Seconds enough) {
     LayerLines lines;
     Seconds late{};
     const auto send = [&](std::uint32_t index) {
@@ -170,22 +156,22 @@ class LocalSearch {
       const LayerCosts::Layer& layer = costs_.layers()[index];
       late = std::max(late, lines.cross(layer, layer.ready, costs_.latency()) - layer.deadline);
     };
-    bool is_pending = change.with.has_value();
+    bool is_pending = with.has_value();
     for (const std::uint32_t layer : set) {
-      if (is_pending && *change.with < layer) {
-        send(*change.with);
+      if (is_pending && *with < layer) {
+        send(*with);
         is_pending = false;
       }
-      if (layer != change.without) send(layer);
+      if (layer != without) send(layer);
       if (late >= enough) return late;
     }
-    if (is_pending) send(*change.with);
+    if (is_pending) send(*with);
     return late;
   }
 
-  static void apply(Set& set, const Change& change) {
-    if (change.without) std::erase(set, *change.without);
-    if (change.with) set.insert(std::ranges::lower_bound(set, *change.with), *change.with);
+  static void replace(Set& set, Some without, Some with) {
+    if (without) std::erase(set, *without);
+    if (with) set.insert(std::ranges::lower_bound(set, *with), *with);
   }
 
   const LayerCosts& costs_;
@@ -259,7 +245,7 @@ LayerSteps contiguous_sets(const LayerCosts& costs, std::size_t period_steps) {
 
 LayerSteps best_sets(const LayerCosts& costs, std::size_t period_steps) {
   const std::size_t layers = costs.layers().size();
-  if (layers <= kExactLayers) return SubsetSearch(costs).best(period_steps);
+  if (layers <= kExactLayers) return best_subsets(costs, period_steps);
   LayerSteps best = contiguous_sets(costs, period_steps);
   if (period_steps == 1) return best;
   Set order(layers);

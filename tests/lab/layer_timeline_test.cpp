@@ -35,9 +35,9 @@ Trial random_trial(std::mt19937_64& random) {
     const std::size_t count = 1 + random() % 400;
     const std::string name = "layer" + std::to_string(i);
     trial.layers.push_back({.name = name + ".weight", .offset = elements, .count = count});
-    trial.scenario.layers.push_back({.name = name,
-                                     .forward = Seconds(between(random, 0.1, 1)),
-                                     .backward = Seconds(between(random, 0.1, 2))});
+    trial.scenario.times.layers.push_back({.name = name,
+                                           .forward = Seconds(between(random, 0.1, 1)),
+                                           .backward = Seconds(between(random, 0.1, 2))});
     elements += count;
   }
   const std::size_t period = 1 + random() % 5;
@@ -128,7 +128,7 @@ Trial even_trial(double alpha) {
     const std::string name = "layer" + std::to_string(i);
     trial.layers.push_back(
         {.name = name + ".weight", .offset = i * kLayerElements, .count = kLayerElements});
-    trial.scenario.layers.push_back(
+    trial.scenario.times.layers.push_back(
         {.name = name, .forward = Seconds(0.1), .backward = Seconds(0.2)});
   }
   trial.scenario.train.steps = 200;

@@ -130,7 +130,7 @@ Scenario layered_scenario() {
   Scenario scenario = lab_scenario();
   scenario.train.steps = 400;
   for (const char* name : {"a", "b", "c", "d"})
-    scenario.layers.push_back({.name = name, .forward = Seconds(1), .backward = Seconds(2)});
+    scenario.times.layers.push_back({.name = name, .forward = Seconds(1), .backward = Seconds(2)});
   for (ReplicaOptions& replica : scenario.replicas) {
     replica.step_time = Seconds(0.06);
     replica.link.latency = Seconds(0.002);
