@@ -9,6 +9,7 @@ namespace longhaul {
 
 std::vector<std::unique_ptr<Codec>> Engine::make_codecs(const std::vector<Part>& parts) const {
   std::vector<std::unique_ptr<Codec>> codecs;
+  codecs.reserve(parts.size());
   for (const Part& part : parts)
     codecs.push_back(make_codec(options_.recipe.codec, layers_of(part, options_.layers), workers_));
   return codecs;
@@ -30,6 +31,7 @@ void Engine::change_parts(const Plan& plan) {
   norm_before_ = was_whole && !is_step_unusable_ ? std::sqrt(squares_[0]) : 0;
   squares_.assign(parts_.size(), 0);
   std::vector<std::size_t> firsts;
+  firsts.reserve(parts_.size());
   for (const Part& part : parts_) firsts.push_back(part.first);
   optimizer_->regroup(firsts);
   rule_ = make_merge_rule(options_, rule_->shared(), parameters_, *optimizer_, workers_);

@@ -1,7 +1,6 @@
 // A replica whose parts travel on their own: its step ends in the forward pass of the next one.
 #include <algorithm>
 #include <optional>
-#include <ranges>
 
 #include "longhaul/base/check.h"
 #include "longhaul/sync/learner_step.h"
@@ -79,14 +78,15 @@ void Replica::note_wait() {
 }
 
 Status Replica::end_open_step(Deadline deadline) {
-  const Status ended = engine_->end_step(deadline);
+  Status ended = engine_->end_step(deadline);
   note_wait();
   if (ended.ok()) {
     ends_in_forward_ = false;
     tell(facts_);
-    return ended;
+  } else if (ended.error().code == ErrorCode::kMismatch) {
+    return replace_state();
   }
-  return ended.error().code == ErrorCode::kMismatch ? replace_state() : ended;
+  return ended;
 }
 
 // A mean that is due is missing, so the round after it cannot have closed without this replica. If
@@ -96,9 +96,8 @@ bool Replica::is_ahead_of_means() {
   const std::uint64_t step = engine_->steps_done();
   const auto delay = static_cast<std::uint64_t>(engine_->plan().delay_steps);
   const auto& rounds = engine_->in_flight();
-  const auto due = std::ranges::find_if(rounds | std::views::reverse, [&](const RoundId& round) {
-    return round.step + delay <= step;
-  });
+  const auto due = std::find_if(rounds.rbegin(), rounds.rend(),
+                                [&](const RoundId& round) { return round.step + delay <= step; });
   if (due == rounds.rend() || membership_.await(*due, clock_.now()).ok()) return false;
   const RoundId next{.step = step + 1, .part = static_cast<std::uint32_t>(engine_->parts() - 1)};
   const Result<Stance> stance = membership_.stance(step + 1, next, clock_.now());
