@@ -22,7 +22,7 @@ std::unique_ptr<Planner> planner_of(const TrainingOptions& options, std::size_t 
                          : make_planner(planner, std::move(sizes));
 }
 
-// Of a model that goes by layer now and then, as many rounds are kept as if it always did.
+// A model that goes by layer now and then keeps as many rounds as if it always did.
 JournalOptions journal_limits(const TrainingOptions& options, const Follower& model) {
   const std::size_t parts = planner_options(options.engine).parts.layers.size();
   return limits_for_model(options.journal, model.shared().size(), std::max(parts, model.parts()));

@@ -32,7 +32,7 @@ Json time_or_null(const std::optional<Seconds>& time) {
   return time ? Json(time->count()) : Json();
 }
 
-// Of a recipe by layer: null for others.
+// The layers of a recipe by layer; null for other recipes.
 Json layers_of(const RunResult& run) {
   if (run.part_names.empty()) return nullptr;
   return {{"names", run.part_names},

@@ -104,7 +104,7 @@ struct RunResult {
   std::size_t late_steps = 0;
   Plan plan;  // at the end
   std::string codec;
-  // Of a recipe by layer: its parts, and what the planner's formula says of the plan at the end.
+  // A recipe by layer has parts; the planner's formula gives these figures for its last plan.
   std::vector<std::string> part_names;
   std::optional<double> planned_hidden_share;
   std::optional<Seconds> planned_exposed;

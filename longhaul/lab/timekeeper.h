@@ -40,7 +40,7 @@ class Timekeeper {
   // For the last mean that had arrived by `end`.
   void waited(std::size_t step, std::size_t replica, Seconds begin, Seconds end);
 
-  // What is not over: a run that is resumed needs it.
+  // The steps that are not over: a run that is resumed needs them.
   void save(State& state) const;
   Status load(const State& state);
 

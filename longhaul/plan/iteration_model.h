@@ -45,7 +45,7 @@ constexpr double kDisagreement = -0.05;
 constexpr double kAgreement = 0.0;
 
 const IterationModel& calibrated_model(Merge merge);
-// Of the plan's merge rule; a plan with a schedule has a row of its own, as its parts are dense.
+// The model of the plan's merge rule. A plan with a schedule has dense parts, and a row of its own.
 const IterationModel& calibrated_model(const Plan& plan);
 // For the other rules nobody has run what would tell.
 bool is_calibrated(Merge merge);

@@ -35,8 +35,8 @@ struct LayerProfile {
 LayerProfile scaled(LayerProfile profile, Seconds step);
 
 // Cuts layers of more than `most_bytes` into even pieces, named "hidden/1", "hidden/2", …. All
-// pieces of a layer are ready, and needed again, at the same time as the layer: its forward time is
-// the first piece's, which comes last in the forward pass, and so is its backward time.
+// pieces of a layer are ready, and needed again, at the same time. So the first piece, which comes
+// last in the forward pass, has the layer's forward and backward time.
 LayerProfile in_pieces(const LayerProfile& profile, double most_bytes);
 
 // {layers: [{name, t_fp_s, t_bp_s, bytes}], batch, overhead_share}; the last two may be missing.

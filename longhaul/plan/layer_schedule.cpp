@@ -151,11 +151,10 @@ LayerSchedule make_layer_schedule(const LayerProfile& profile, const LayerLink& 
   return schedule;
 }
 
-// For every layer l: a set with a layer from l on sends nothing of them before l is ready, and
-// needs one of them back at l's deadline or earlier. So its layers from l on take, on either line,
-// at most the time between, less the latency and the least time on the other line, and what is
-// beyond that is exposed. k of the period's sets have a layer from l on; k = 1 and k = H are the
-// extremes.
+// For every layer l: a set sends none of the layers from l on before l is ready, and needs one of
+// them back at l's deadline or earlier. The window between is shorter by the latency and by the
+// least time on the other line. Time that these layers need on a line beyond the window is exposed.
+// k of the period's sets have a layer from l on; k = 1 and k = H are the extremes.
 Seconds step_time_bound(const LayerCosts& costs, std::size_t period_steps, bool is_late) {
   const auto period = static_cast<double>(period_steps);
   Seconds up{};

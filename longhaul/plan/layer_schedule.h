@@ -1,5 +1,5 @@
-// Chooses which layers are averaged in which step of a period, so that the backward pass and the
-// next forward pass hide their way (DreamDDP, docs/layers.md). Pure: profile and link in, schedule
+// Chooses which layers are averaged in which step of a period (DreamDDP, docs/layers.md): those
+// whose way the backward pass and the next forward pass hide. Pure: profile and link in, schedule
 // out.
 #pragma once
 
@@ -45,8 +45,8 @@ inline constexpr std::size_t kMostChosenPeriod = 20;
 LayerSchedule make_layer_schedule(const LayerProfile& profile, const LayerLink& link,
                                   LayerPolicy policy, std::size_t period_steps = 0);
 
-// A step of a period without delays takes at least this long, whichever layers go in which step;
-// with delays (`is_late`) at least as long as computing and as its share of the busier line.
+// The least time of a step, whichever layers go in which step. With delays (`is_late`) it is the
+// longer one of computing and the step's share of the busier line.
 Seconds step_time_bound(const LayerCosts& costs, std::size_t period_steps, bool is_late = false);
 
 // Joins neighbours so that what a message costs beside its bytes is paid once: the first layer of

@@ -19,8 +19,8 @@ LayerSteps contiguous_sets(const LayerCosts& costs, std::size_t period_steps);
 // layers are improved by moves and swaps between steps, for a bounded number of trials.
 LayerSteps best_sets(const LayerCosts& costs, std::size_t period_steps);
 
-// Adds further rounds of layers where that exposes nothing: a layer that fits into the idle time of
-// the lines in a step where it is not due is averaged once more. `most_rounds`: of a period.
+// Adds rounds of layers where that exposes nothing. A layer that fits into the idle time of the
+// lines is averaged once more. `most_rounds`: of a period.
 LayerSteps filled(const LayerCosts& costs, LayerSteps steps, std::size_t most_rounds);
 
 // The sum of all steps.

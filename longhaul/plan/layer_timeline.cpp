@@ -39,7 +39,7 @@ class Walk {
     }
     return exposed;
   }
-  // Of the last period.
+  // The trips of the last period.
   [[nodiscard]] const std::vector<LayerTimeline::Trip>& trips() const { return trips_; }
   [[nodiscard]] const std::set<std::uint32_t>& late() const { return late_; }
 

@@ -8,7 +8,7 @@
 //   down_free = max(down_free, up_free + latency) + bytes / down     the layer is back
 //
 // The latency is of both ways and occupies no line. A layer must be back before its own next
-// forward use. What is late lengthens the step.
+// forward use. A late layer lengthens the step.
 #pragma once
 
 #include <algorithm>
@@ -94,8 +94,8 @@ struct LayerTimeline {
   std::vector<std::uint32_t> late;  // layers that a forward pass waits for, ascending
 };
 
-// Walks the schedule until a period begins as an earlier one did. `delays`, in steps by layer, are
-// of the late correction: a layer sent in step s must be back before its forward use in step
+// Walks the schedule until a period begins as an earlier one did. `delays` are those of the late
+// correction, in steps by layer. A layer sent in step s must be back before its forward use in step
 // s + 1 + delay. Empty: all 0; then no step depends on another.
 LayerTimeline layer_timeline(const LayerProfile& profile, const LayerLink& link,
                              const LayerSteps& schedule, const std::vector<int>& delays = {});

@@ -15,8 +15,8 @@
 namespace longhaul {
 namespace {
 
-// A recipe that may go by layer considers it where somebody has measured its layers, and where
-// parts can travel before the local step of the whole model is made.
+// A recipe that may go by layer considers it if its layers were measured, and if parts can travel
+// before the local step of the whole model is made.
 LayerProfile planned_parts(const EngineOptions& options) {
   const bool is_considered =
       !options.times.layers.empty() && options.local_step == LocalStep::kOurs;

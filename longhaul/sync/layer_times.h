@@ -12,8 +12,8 @@ namespace longhaul {
 // same order. Without times a layer takes time in proportion to its size, a third of it forward.
 Result<LayerProfile> layer_times(const LayerTable& layers, const LayerProfile& times);
 
-// Layers as parts: neighbours below 1/64 of the model travel together, so that the fixed cost of a
-// round is paid once; layers above 1/16 are cut into pieces, so that a step can carry some of them.
+// Layers as parts. Neighbours below 1/64 of the model travel together, so that the fixed cost of a
+// round is paid once. Layers above 1/16 are cut into pieces, so that a step can carry some of them.
 LayerProfile in_parts(const LayerProfile& layers);
 
 }  // namespace longhaul

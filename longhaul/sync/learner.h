@@ -54,9 +54,9 @@ class Learner {
   // replica does in it is its own affair.
   [[nodiscard]] virtual std::uint32_t passes() const { return 1; }
 
-  // How far it is in its data, and all that it draws at random: after load() a learner of the same
-  // replica draws what this one would have drawn next, be it new, behind or ahead. Parameters are
-  // not in it.
+  // Its place in its data, and all that it draws at random. After load() a learner of the same
+  // replica draws what this one would have drawn next; it may have been behind or ahead. Parameters
+  // are not in it.
   virtual void save(State& state) const = 0;
   virtual Status load(const State& state) = 0;
 };

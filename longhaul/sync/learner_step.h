@@ -13,8 +13,8 @@ namespace longhaul {
 // Returns the loss. The bits are those of compute_gradient() and Engine::submit().
 //
 // The step before may still be open. Then `before_use` is called for each part that the forward
-// pass is about to read, and `end_step` once, between the two passes, to end that step. If
-// `end_step` returns false the gradient is useless, and nothing is submitted.
+// pass is about to read. `end_step` is called once between the two passes, to end that step. If it
+// returns false the gradient is useless, and nothing is submitted.
 double compute_and_submit(Learner& learner, Engine& engine,
                           const std::function<void(std::uint32_t part)>& before_use = {},
                           const std::function<bool()>& end_step = {});

@@ -22,8 +22,8 @@ struct Recipe {
   std::string_view summary;
   CodecOptions codec;
   bool keeps_residual = true;   // false: what the codec drops is lost
-  float residual_decay = 1.0F;  // what the codec held back is multiplied by it after each round
-  // Each layer is a part of its own: it travels while the others are still being computed, and is
+  float residual_decay = 1.0F;  // the residual is multiplied by it after each round
+  // Each layer is a part of its own. It travels while others are still being computed, and is
   // merged just before its next use.
   bool is_by_layer = false;
   // The same under a plan with a schedule. Without one the model is one part.

@@ -44,8 +44,8 @@ struct StepFacts {
 };
 
 // The loop of one replica.
-// A step of a recipe by layer ends in the forward pass of the next one, where each part is merged
-// just before its use; so after end_step() its means may still be on their way, and
+// A step of a recipe by layer ends in the forward pass of the next one, which merges each part just
+// before it uses it. So after end_step() means may still be on their way, and
 // engine().is_half_done(). With a step time such a recipe is paced part by part.
 //
 // With our local step (EngineOptions::local_step) the learner computes gradients. With the caller's
@@ -137,7 +137,7 @@ class Replica {
   SentUpdates sent_;  // before it resumed, by steps that it has not reached
   StepFacts facts_;   // of the step that is under way
   bool ends_in_forward_ = false;
-  // Of the forward pass that is under way, or done for the next gradient.
+  // The forward pass that is under way, or done for the next gradient.
   std::optional<std::uint32_t> unused_parts_;  // those that it has not come to: the first ones
   Seconds worked_{};                           // in this step
   Seconds waited_{};

@@ -54,8 +54,8 @@ struct PlanOptions {
 // A warning about a suspiciously small model, such as --params 124; empty: none.
 std::string doubt_about_params(const std::string& written, std::uint64_t params);
 
-// A profile of at least this many layers is planned in the parts of a run: a layer of an even model
-// with fewer is above the size at which a run cuts layers, so all of them would be in pieces.
+// A profile of at least this many layers is planned in the parts of a run. In an even model with
+// fewer, each layer is above the size at which a run cuts layers.
 inline constexpr std::size_t kLeastLayersInParts = 16;
 
 // An error is one line that names the option.
