@@ -62,7 +62,9 @@ void Replica::compute_by_layer(StepFacts& facts) {
   facts.loss = learner_.compute_gradient();
   engine_->begin_step();
   for (std::uint32_t part = 0; part < engine_->parts(); ++part) {
-    work(times_.layers[part].backward, &facts);
+    // The gradient is computed in one go, so the first parts may be late in a step that is not.
+    const bool is_last = part + 1 == engine_->parts();
+    work(times_.layers[part].backward, is_last ? &facts : nullptr);
     engine_->ready(part, engine_->part(part).of(learner_.gradient()));
   }
   facts.passes = learner_.passes();
