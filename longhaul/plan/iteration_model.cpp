@@ -10,7 +10,8 @@ namespace {
 constexpr IterationModel kOptimizer{.per_step = 0.5, .drop = 0.005};
 constexpr IterationModel kLate{.per_step = 0.03, .drop = 6.8e-5, .power = 1.2, .drift = 0.015};
 constexpr IterationModel kAhead{.per_step = 0.09, .drop = 0.004};
-constexpr IterationModel kLayers{.per_step = 0.03, .drift = 0.015};
+// Schedules of dense layers, by bench/layer_calibration.py on fashion-layers and text-wan.
+constexpr IterationModel kLayers{.per_step = 0.01, .drift = 0.012};
 
 }  // namespace
 
