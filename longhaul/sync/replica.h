@@ -117,9 +117,10 @@ class Replica {
   Status end_open_step(Deadline deadline);
   void note_wait();
   void begin_forward();
+  Status merge_at_its_time(std::uint32_t part, Deadline deadline);
   Status pass_forward(Deadline deadline);
   Status end_in_forward(Deadline deadline);
-  void work(Seconds time, StepFacts* facts = nullptr);
+  void work(Seconds time, StepFacts& facts);
   void tell(const StepFacts& facts);
   [[nodiscard]] StepFacts at_the_end();
 

@@ -19,12 +19,12 @@ bool Replica::is_by_layer() const {
          options_.engine.local_step == LocalStep::kOurs;
 }
 
-// Waits until so much more work of this step is done.
-void Replica::work(Seconds time, StepFacts* facts) {
+// Waits until so much more work of the backward pass is done.
+void Replica::work(Seconds time, StepFacts& facts) {
   worked_ += time;
   if (options_.advance) return options_.advance(time);
   const TimePoint due = work_.due(worked_);
-  if (facts != nullptr) facts->was_late = facts->was_late || clock_.now() > due;
+  facts.was_late = facts.was_late || clock_.now() > due;
   pacer_.wait_until(due);
 }
 
@@ -34,16 +34,28 @@ void Replica::begin_forward() {
   unused_parts_ = static_cast<std::uint32_t>(engine_->parts());
 }
 
+// A mean that is there is merged at once, and for another one this waits at its time in the forward
+// pass. So the machine can begin with the gradient within the time of the pass that it stands for.
+Status Replica::merge_at_its_time(std::uint32_t part, Deadline deadline) {
+  if (!options_.advance) {
+    Status merged = engine_->merge_before(part, clock_.now());
+    if (merged.ok() || merged.error().code != ErrorCode::kDeadline) return merged;
+    pacer_.wait_until(work_.due(worked_));
+  }
+  return engine_->merge_before(part, deadline);
+}
+
 // In the reverse order of the parts. If the step before is open, each part is merged first.
 Status Replica::pass_forward(Deadline deadline) {
   for (; *unused_parts_ > 0; --*unused_parts_) {
     const std::uint32_t part = *unused_parts_ - 1;
     if (ends_in_forward_) {
-      Status merged = engine_->merge_before(part, deadline);
+      Status merged = merge_at_its_time(part, deadline);
       note_wait();
       if (!merged.ok()) return merged;
     }
-    work(times_.layers[part].forward);
+    worked_ += times_.layers[part].forward;
+    if (options_.advance) options_.advance(times_.layers[part].forward);
   }
   return Done{};
 }
@@ -62,9 +74,7 @@ void Replica::compute_by_layer(StepFacts& facts) {
   facts.loss = learner_.compute_gradient();
   engine_->begin_step();
   for (std::uint32_t part = 0; part < engine_->parts(); ++part) {
-    // The gradient is computed in one go, so the first parts may be late in a step that is not.
-    const bool is_last = part + 1 == engine_->parts();
-    work(times_.layers[part].backward, is_last ? &facts : nullptr);
+    work(times_.layers[part].backward, facts);
     engine_->ready(part, engine_->part(part).of(learner_.gradient()));
   }
   facts.passes = learner_.passes();
