@@ -151,6 +151,20 @@ class PlanCommand(Planned):
 
 
 class LayerPlan(Planned):
+    def test_auto_weighs_a_schedule_against_a_compressed_model(self):
+        slow, fast = (self.planned("plan", "--profile", "gpt2-124m", "--recipe", "auto", "--bandwidth", rate, "--latency", "0.1ms")
+                      for rate in ("100mbit", "100gbit"))
+        self.assertEqual(slow["schedule"], [])
+        self.assertLess(slow["keep_ratio"], 0.1)
+        self.assertIn("each layer by itself", slow["reason"])
+        self.assertEqual(fast["keep_ratio"], 1)
+        self.assertEqual(len(fast["schedule"]), fast["period_steps"])
+        self.assertGreater(fast["hidden_share"], 0.99)
+        self.assertGreater(fast["relative_steps"], 1)
+        self.assertIn("to keep", fast["reason"])
+        for plan in (slow, fast):
+            self.assertAlmostEqual(plan["exposed_s"], plan["step_time_s"] * (1 - plan["efficiency"]), places=9)
+
     def step_time(self, recipe, *arguments):
         return self.planned(*EXAMPLE, "--recipe", recipe, *arguments)["step_time_s"]
 

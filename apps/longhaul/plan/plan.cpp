@@ -26,8 +26,9 @@ constexpr std::array<const char*, 4> kWays{"dense", "union", "forwarded", "two-w
 
 Decision decision_for(const PlanOptions& request) {
   const Conditions replicas(request.replicas, request.link);
-  const auto planner =
-      make_planner({.kind = request.recipe.planner, .plan = request.recipe.plan}, request.sizes());
+  const auto planner = make_planner(
+      {.kind = request.recipe.planner, .plan = request.recipe.plan, .parts = request.parts},
+      request.sizes());
   return planner->first(replicas);
 }
 
@@ -50,6 +51,10 @@ nlohmann::ordered_json json_of(const PlanOptions& request, const Decision& decis
                {"way_down", kWays.at(static_cast<std::size_t>(size.way))},
                {"d_sgd_step_time_s", d_sgd_step_time(request, request.link).count()},
                {"reason", decision.reason}});
+  if (!request.parts.layers.empty())  // the model travels in one piece, so no layer is hidden
+    json.update({{"exposed_s", (decision.step_time - request.link.compute).count()},
+                 {"hidden_share", nullptr},
+                 {"bound_s", nullptr}});
   return json;
 }
 
@@ -106,6 +111,13 @@ int draw_map(const PlanOptions& request, const PlanCommandOptions& arguments) {
   return kExitDone;
 }
 
+int print_layers(const PlanOptions& request, const LayerSchedule& schedule, bool is_json,
+                 std::optional<double> relative_steps = {}) {
+  std::cout << (is_json ? layer_plan_json(request, schedule, relative_steps).dump(2) + '\n'
+                        : layer_plan_text(request, schedule));
+  return kExitDone;
+}
+
 int run_plan(const PlanCommandOptions& arguments) {
   const Result<PlanOptions> request = plan_request(arguments);
   if (!request.ok()) return complain("plan", request.error(), kExitWrongUse);
@@ -114,12 +126,13 @@ int run_plan(const PlanCommandOptions& arguments) {
   if (arguments.map) return draw_map(*request, arguments);
   if (!arguments.out.empty())
     return complain("plan", {ErrorCode::kInvalidArgument, "--out: only with --map"});
-  if (!arguments.profile.empty()) {
-    std::cout << (arguments.json ? layer_plan_json(*request).dump(2) + '\n'
-                                 : layer_plan_text(*request));
-    return kExitDone;
-  }
+  const bool has_parts = !arguments.profile.empty();
+  const bool is_auto = request->recipe.planner == PlannerKind::kAuto;
+  if (has_parts && !is_auto) return print_layers(*request, schedule_for(*request), arguments.json);
   const Decision decision = decision_for(*request);
+  if (has_parts && !decision.plan.schedule.empty())
+    return print_layers(*request, schedule_of(*request, decision), arguments.json,
+                        decision.relative_steps);
   std::cout << (arguments.json ? json_of(*request, decision).dump(2) + '\n'
                                : text_of(*request, decision));
   return kExitDone;

@@ -18,8 +18,9 @@ constexpr double kLeastRatio = 1e-9;
 constexpr std::uint64_t kMostParams = 10'000'000'000'000;
 constexpr std::uint64_t kFewParams = 10'000;
 // Recipes whose layers travel dense, so that times of layers are all that a plan needs.
-constexpr std::array<const char*, 7> kRecipesByLayer{
-    "d-sgd", "wfbp", "local-sgd", "local-sgd-parts", "plsgd-enp", "dreamddp", "dreamddp-late"};
+constexpr std::array<const char*, 8> kRecipesByLayer{"d-sgd",           "wfbp",      "local-sgd",
+                                                     "local-sgd-parts", "plsgd-enp", "dreamddp",
+                                                     "dreamddp-late",   "auto"};
 // A map has its own; only the ratio of down to up counts there.
 constexpr const char* kAnyBandwidth = "100mbit";
 constexpr const char* kAnyLatency = "50ms";
@@ -92,12 +93,17 @@ Result<Recipe> layer_recipe_of(const PlanCommandOptions& arguments) {
     return wrong(
         "--recipe",
         "with --profile one of " + joined({kRecipesByLayer.begin(), kRecipesByLayer.end()}), name);
+  const bool is_auto = recipe.planner == PlannerKind::kAuto;
+  if (is_auto && (arguments.period > 0 || arguments.is_one_way))
+    return Error{ErrorCode::kInvalidArgument,
+                 "--period, --one-way: not with auto, which chooses the period and weighs plans "
+                 "that go up and down"};
   const bool has_period = recipe.plan.period_steps > 1;
   if (!has_period && arguments.period > 1)
     return Error{ErrorCode::kInvalidArgument,
                  "--period: " + name + " has a round in every step, so its period is 1"};
   if (has_period) recipe.plan.period_steps = static_cast<int>(arguments.period);
-  if (!recipe.is_by_layer) recipe.layers = LayerPolicy::kWhole;
+  if (!recipe.is_by_layer && !is_auto) recipe.layers = LayerPolicy::kWhole;
   if (arguments.is_contiguous && recipe.layers != LayerPolicy::kScheduled)
     return wrong("--contiguous", "--recipe dreamddp", name);
   if (arguments.is_contiguous) recipe.layers = LayerPolicy::kContiguous;
@@ -161,12 +167,13 @@ Result<PlanOptions> request_for_a_profile(const PlanCommandOptions& arguments) {
   if (!(layers.bytes() > 0))
     return wrong("--profile", "layers with bytes", arguments.profile + ", which has none");
   const Recipe recipe = LONGHAUL_TRY(layer_recipe_of(arguments));
+  const RatioRange limits = LONGHAUL_TRY(limits_of(arguments));
   constexpr double kParameterBytes = 4;
   return PlanOptions{.elements = static_cast<std::size_t>(layers.bytes() / kParameterBytes),
                      .replicas = arguments.replicas,
                      .link = {.compute = layers.forward() + layers.backward()},
                      .recipe = recipe,
-                     .limits = {},
+                     .limits = limits,
                      .parts = parts_of(layers, recipe.layers, arguments.layers),
                      .is_one_way = arguments.is_one_way};
 }
