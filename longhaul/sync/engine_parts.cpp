@@ -1,5 +1,6 @@
 // The parts of the engine's model: one, or its layers.
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "longhaul/base/check.h"
