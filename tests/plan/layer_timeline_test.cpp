@@ -19,7 +19,7 @@ LayerSteps random_steps(std::mt19937_64& random, std::size_t layers, std::size_t
   }
   for (auto& set : steps) {
     std::ranges::sort(set);
-    set.erase(std::ranges::unique(set).begin(), set.end());
+    set.erase(std::unique(set.begin(), set.end()), set.end());
   }
   return steps;
 }
