@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "longhaul/base/memory.h"
 #include "longhaul/exchange/protocol.h"
 
 namespace longhaul {
@@ -63,7 +62,6 @@ void Courier::make_snapshot() {
       errands_,
       [keeper = training_->keeper()] {
         const Follower& model = keeper->model();
-        return_freed_memory();  // a copy of the model comes: freed buffers need not stay beside it
         auto snapshot =
             std::make_shared<const ByteRope>(to_rope(std::make_shared<const State>(model.save())));
         v1::Restart restart;
