@@ -195,7 +195,7 @@ Error C10dGroup::Members::lost_by(const std::exception& failure) {
   return Error{ErrorCode::kClosed, "a rank is gone: " + text_of(failure)};
 }
 
-// Waits for all ranks, and looks now and then at who is gone.
+// Waits for all ranks. Asks now and then whether one of them is gone.
 Status C10dGroup::Members::await(c10d::Work& work) {
   for (;;) {
     try {

@@ -157,12 +157,23 @@ class AllReduce(CollectiveCommand):
         self.assertEqual(len(digests), 1)
         self.finish(self.start(2, "--recipe", "local-sgd", "--all-reduce", *LAYERS))
 
-    def test_dreamddp_learns_either_way(self):
-        # Its schedule follows the link, so two runs differ. tests/trainer/all_reduce_test.cpp compares a fixed one.
+    def accuracies(self, recipe):
+        """At the end, with gathered updates and by all-reduce."""
+        scores = []
         for way in ((), ("--all-reduce",)):
-            ranks = self.start(2, "--recipe", "dreamddp", *LAYERS, "--set", "train.steps=200", *way)
+            ranks = self.start(2, "--recipe", recipe, *LAYERS, "--set", "train.steps=200", *way)
             self.finish(ranks)
-            self.assertGreater(ranks[0].of("evaluation")[-1]["accuracy"], 0.6)
+            scores.append(ranks[0].of("evaluation")[-1]["accuracy"])
+        return scores
+
+    def test_layers_learn_as_much_as_with_gathered_updates(self):
+        gathered, reduced = self.accuracies("plsgd-enp")  # its schedule does not follow the link
+        self.assertGreater(gathered, 0.6)
+        self.assertAlmostEqual(gathered, reduced, delta=0.03)
+
+    def test_dreamddp_learns_either_way(self):
+        for accuracy in self.accuracies("dreamddp"):
+            self.assertGreater(accuracy, 0.6)
 
     def test_all_ranks_must_ask_for_it(self):
         port = free_port()
